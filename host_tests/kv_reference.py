@@ -1,0 +1,92 @@
+"""Independent float64 reference of the cache, written from docs/SPEC.md alone; shares no code with mpy_kv."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class Layout:
+    """Where the bytes of a cache lie (docs/SPEC.md)."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    window: int = 256
+    sinks: int = 0
+    capacity: int | None = None
+    group: int = 32
+    codec: str = "int8"
+
+    def __post_init__(self) -> None:
+        self.slots = self.sinks + self.window + 1 if self.capacity is None else self.capacity
+        self.width = self.kv_heads * self.head_dim
+        self.slice_width = min(self.group, self.head_dim)
+        self.slices = self.head_dim // self.slice_width
+        self.slice_bytes = -(-self.slice_width // 4) * 4
+        self.row = self.slices * self.slice_bytes
+        self.groups = self.width // self.group
+        self.codes = self.kv_heads * self.slots * self.row
+        self.plane = self.codes + -(-self.groups * self.slots * 2 // 4) * 4
+
+    def slot(self, p: int) -> int:
+        if self.capacity is not None or p < self.sinks:
+            return p
+        return self.sinks + (p - self.sinks) % (self.window + 1)
+
+    def planes(self, buffer: bytes, layer: int, value: bool) -> tuple[np.ndarray, np.ndarray]:
+        """codes [kv_heads][slots][head_dim] as signed ints, scales [groups][slots] as float64."""
+        at = (2 * layer + value) * self.plane
+        codes = np.frombuffer(buffer, np.uint8, self.codes, at).astype(int) - 128
+        codes = codes.reshape(self.kv_heads, self.slots, self.slices, self.slice_bytes)
+        codes = codes[..., : self.slice_width].reshape(self.kv_heads, self.slots, self.head_dim)
+        scales = np.frombuffer(buffer, "<f2", self.groups * self.slots, at + self.codes)
+        return codes, scales.reshape(self.groups, self.slots).astype(float)
+
+    def read(self, buffer: bytes, layer: int, value: bool) -> np.ndarray:
+        """Dequantised [slots][width]."""
+        codes, scales = self.planes(buffer, layer, value)
+        flat = codes.transpose(1, 0, 2).reshape(self.slots, self.groups, self.group)
+        return (flat * scales.T[:, :, None]).reshape(self.slots, self.width)
+
+
+def encode(x: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and float16 scales of rows x [..., width], from the rule in words: the smallest float16 s with
+    127 s >= max|x|, codes round(x / s), halves away from zero."""
+    x = np.asarray(x, float)
+    g = x.reshape(*x.shape[:-1], -1, group)
+    need = np.abs(g).max(-1) / 127
+    s = need.astype(np.float16)
+    s = np.where(s.astype(float) < need, np.nextafter(s, np.float16(np.inf)), s).astype(np.float16)
+    step = np.where(s > 0, s, 1).astype(float)[..., None]
+    codes = np.sign(g) * np.floor(np.abs(g) / step + 0.5)
+    return codes.reshape(x.shape).astype(int), s
+
+
+def quantise_query(q: np.ndarray, qs: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """The same query as the kernels see it: 7-bit codes times the smallest 11-bit-mantissa scale with
+    64 s >= largest; q [head_dim], and the sinks' query on the same scale."""
+    top = np.abs(q).max() if qs is None else max(np.abs(q).max(), np.abs(qs).max())
+    if not top:
+        return q * 0.0, None if qs is None else qs * 0.0
+    need = float(top) / 64
+    e = np.floor(np.log2(need)) - 10
+    s = np.ceil(need / 2.0**e) * 2.0**e
+
+    def code(x: np.ndarray) -> np.ndarray:
+        return np.sign(x) * np.floor(np.abs(x) / s + 0.5) * s
+
+    return code(q.astype(float)), None if qs is None else code(qs.astype(float))
+
+
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, sinks: int = 0, qs: np.ndarray | None = None) -> np.ndarray:
+    """softmax(q k^T / sqrt(d)) v in float64; the first `sinks` rows are scored with qs. q [d], k, v [n, d]."""
+    score = k @ q
+    if qs is not None and sinks:
+        score[:sinks] = k[:sinks] @ qs
+    score = score / np.sqrt(q.shape[-1])
+    w = np.exp(score - score.max())
+    return (w / w.sum()) @ v

@@ -1,0 +1,24 @@
+"""mpy_kv: the KV cache of a language model in pure MicroPython.
+
+    from mpy_kv import Geometry, KVCache
+    cache = KVCache(Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=256, sinks=4))
+    # per token: for each layer  cache.append(layer, k, v); cache.attend(layer, q, out)
+    # then once                  cache.commit()
+
+Imports nothing but MicroPython's own modules, at import neither time nor asyncio. Memory comes from one
+bytearray (Geometry.bytes() says how much); after construction nothing allocates per token.
+"""
+
+__version__ = "0.1.0"
+
+from . import port as _port
+
+if _port.MICROPYTHON and not _port.EMITTER:
+    # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
+    _here = __file__[: __file__.rfind("/") + 1]
+    _port.install("mpy_kv.pools.fixed", _here + "pools/fixed.py")
+    _port.install("mpy_kv.cache", _here + "cache.py")
+
+from . import errors  # noqa: E402, F401
+from .cache import KVCache  # noqa: E402, F401
+from .geometry import Geometry  # noqa: E402, F401

@@ -1,0 +1,603 @@
+"""KVCache: keys and values of one sequence, in place, in one buffer.
+
+Memory: everything that grows with the model or the window lies in one bytearray, the caller's or one
+allocated here at construction. After the first token append, attend, commit and rollback allocate
+nothing (prove it with micropython.mem_total). The buffer is never resized or moved.
+Cost: append O(width), attend O(visible tokens), commit O(layers), rollback O(1); none depends on how
+many tokens have passed.
+Ownership: the cache keeps k and v of a prefill referenced until commit; all other arguments are read
+or written within the call. Not for use from interrupts or two threads.
+
+One step of a model:  for each layer  append(layer, k, v); attend(layer, q, out)  then  commit().
+Only commit moves the length. Any exception before it leaves the committed tokens as they were; just
+append the step again.
+"""
+
+try:
+    import micropython
+except ImportError:
+    from . import cpython as micropython
+
+from array import array
+
+from . import kernels as kernel_sets
+from .arena import Arena
+from .codecs import BY_NAME
+from .errors import BadArgument, CacheFull, OutOfRange, StepError
+from .geometry import BATCH, Geometry
+from .kernels import params as P
+from .kernels.tables import EXP2, log_scale
+from .pools.fixed import FixedPool
+
+# What a layer holds in this step.
+_NOTHING, _STORED, _STAGED = 0, 1, 2
+
+
+def _shifts(name, value, layers, default):
+    """Per-layer list of BIAS + shift."""
+    if value is None:
+        return default
+    if isinstance(value, int):
+        value = [value] * layers
+    if len(value) != layers:
+        raise BadArgument("%s must be one number or %d (one a layer), got %d" % (name, layers, len(value)))
+    for s in value:
+        if not isinstance(s, int) or s < -31 or s > 31:
+            raise BadArgument("%s must be whole numbers in -31..31, got %r" % (name, s))
+    return array("i", [P.BIAS + s for s in value])
+
+
+class KVCache:
+    """`geometry`: shape; `buffer`: bytearray of at least geometry.bytes() to use (default: own).
+
+    kv_shift None: k, v, q, out are array('f'). Else int16 arrays, value = int16 * 2^-shift: one
+    number, or per layer a number or (k_shift, v_shift). q_shift defaults to k's, out_shift to v's.
+    kernels: a set from mpy_kv.kernels (default: the fastest that passes the self-check).
+    """
+
+    def __init__(
+        self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None
+    ):
+        if not isinstance(geometry, Geometry):
+            raise BadArgument("geometry must be a Geometry, got %s" % type(geometry).__name__)
+        g = self.geometry = geometry
+        if kernels is None:
+            kernels = kernel_sets.best()
+        self.kernels = kernels
+
+        floats = array("i", [0] * g.layers)
+        self._k_shift = self._v_shift = self._q_shift = self._out_shift = floats
+        self._int16 = kv_shift is not None
+        if self._int16:
+            pairs = [kv_shift] * g.layers if isinstance(kv_shift, int) else kv_shift
+            if len(pairs) != g.layers:
+                raise BadArgument(
+                    "kv_shift must be one number or %d (one a layer), got %d" % (g.layers, len(pairs))
+                )
+            pairs = [(s, s) if isinstance(s, int) else s for s in pairs]
+            self._k_shift = _shifts("kv_shift", [s[0] for s in pairs], g.layers, None)
+            self._v_shift = _shifts("kv_shift", [s[1] for s in pairs], g.layers, None)
+            self._q_shift = _shifts("q_shift", q_shift, g.layers, self._k_shift)
+            self._out_shift = _shifts("out_shift", out_shift, g.layers, self._v_shift)
+        elif q_shift is not None or out_shift is not None:
+            raise BadArgument("q_shift and out_shift need kv_shift (int16 input)")
+
+        arena = Arena(g.bytes(), buffer)
+        self.buffer = arena.buffer
+        self.pool = FixedPool(arena, g.layers, g.layer_bytes)
+        self._codes = array("i", [0] * g.layers)  # offset of a layer's K codes
+        for layer in range(g.layers):
+            block = self.pool.alloc(g.layer_bytes)
+            self.pool.set_owner(block, layer)
+            self.pool.lock(block)
+            self._codes[layer] = self.pool.offset(block)
+        arena.take(arena.free_bytes())
+        first = arena.start
+
+        self._runs = array("i", [0] * 12)
+        self._runs_at = -1
+        self._runs_floor = -1
+        a = self._a = array("i", [0] * P.A_COUNT)
+        a[P.ROW] = g.row_bytes
+        a[P.SLICES] = g.slices
+        a[P.WIDTH] = g.slice_bytes
+        a[P.SLICE_WIDTH] = g.slice_width
+        a[P.SCALE_STRIDE] = g.scale_stride
+        a[P.SCORES] = first + g.at_scores
+        a[P.DOTS] = first + g.at_dots
+        a[P.KSCALE] = first + g.at_kscale
+        a[P.VSCALE] = first + g.at_vscale
+        a[P.SCALE_ROW] = g.scale_row
+        a[P.SHIFTS] = first + g.at_shifts
+        a[P.SUMS] = first + g.at_sums
+        a[P.QUERIES] = first + g.at_queries
+        a[P.QUERY_BYTES] = g.query_bytes
+        a[P.QUERY_SET] = g.query_words
+        a[P.HEADS] = g.heads
+        a[P.HEAD_DIM] = g.head_dim
+        a[P.MASK31] = 0x7FFFFFFF
+        a[P.BATCH] = BATCH
+        a[P.LOG_SCALE], a[P.LOG_EXP] = log_scale(g.head_dim)
+        e = self._e = array("i", [0] * P.E_PARAMS)
+        e[P.E_HEAD] = g.head_stride
+        e[P.E_STRIDE] = g.scale_stride
+        e[P.E_COUNT] = g.width
+        e[P.E_GROUP] = g.group
+        e[P.E_WIDTH] = g.slice_width
+        e[P.E_BYTES] = g.slice_bytes
+        e[P.E_SLICES] = g.slices
+        e[P.E_MASK31] = 0x7FFFFFFF
+
+        self.length = 0  # tokens committed = position of the next one; written by commit, rollback, seek
+        self.evicted_tokens = 0  # left the window for good
+        self._floor = 0  # no ring token before this position is intact in every layer
+        self._high = 0  # 1 + highest position whose slot may have been written
+        self._mark = bytearray(g.layers)
+        self._count = 0  # layers marked in this step
+        self._n = 1  # tokens of this step
+        self._staged_k = [None] * g.layers
+        self._staged_v = [None] * g.layers
+        # Arrays seen and found good, by role: the same array is checked once.
+        self._ok_k = self._ok_v = self._ok_q = self._ok_qs = self._ok_out = None
+
+    # Sizes
+
+    @property
+    def buffer_bytes(self):
+        """Bytes of the whole buffer."""
+        return len(self.buffer)
+
+    @property
+    def kv_bytes(self):
+        """Codes and scales of the visible tokens, all layers."""
+        return self.geometry.kv_bytes(self._visible_count())
+
+    # Storing
+
+    @micropython.native
+    def append(self, layer, k, v):
+        """Store one token's k and v (kv_heads*head_dim values each) of `layer` in the spare slot.
+
+        Keys come rotated at position `length`. Raises BadArgument, OutOfRange (a value not finite or
+        beyond the scale range), CacheFull (no window and `capacity` reached); visible state unchanged.
+        """
+        if k is not self._ok_k:
+            self._accept(k, "k")
+            self._ok_k = k
+        if v is not self._ok_v:
+            self._accept(v, "v")
+            self._ok_v = v
+        w = self._e[4]
+        if len(k) != w or len(v) != w:
+            self._refuse_length(len(k), len(v), w)
+        self._begin(layer, 1)
+        self._store(layer, k, v, 0)
+        self._mark[layer] = 1
+        self._count += 1
+
+    def prefill(self, layer, k, v, n):
+        """Stage n tokens of `layer` (k, v: n rows of kv_heads*head_dim); keeps references until commit.
+
+        attend(layer, q, out, q_sinks, n), or commit where attend is not called, stores them one by
+        one, so bytes and results equal n single steps, whatever n and the window.
+        """
+        if not isinstance(n, int) or n < 1:
+            raise BadArgument("n must be a positive whole number, got %r" % (n,))
+        self._accept(k, "k")
+        self._accept(v, "v")
+        w = self.geometry.width * n
+        if len(k) < w or len(v) < w:
+            self._refuse_length(len(k), len(v), w)
+        self._begin(layer, n)
+        self._staged_k[layer] = k
+        self._staged_v[layer] = v
+        self._mark[layer] = _STAGED
+        self._count += 1
+
+    @micropython.native
+    def _begin(self, layer, n):
+        """Enter `layer` into the step; a layer that is in already begins the step anew."""
+        if not 0 <= layer < len(self._mark):
+            self._refuse_layer(layer)
+        if self.geometry.capacity is not None and self.length + n > self.geometry.capacity:
+            self._refuse_full(n)
+        if self._count and (self._mark[layer] or n != self._n):
+            self.abort()
+        self._n = n
+
+    @micropython.native
+    def _store(self, layer, k, v, i):
+        """Encode row i of k and v at position length + i."""
+        g = self.geometry
+        e = self._e
+        p = self.length + i
+        if p >= self._high:
+            self._high = p + 1  # before the first byte is written
+        slot = p
+        if p >= g.sinks:
+            slot = g.sinks + (p - g.sinks) % g.ring_slots
+        codes = self._codes[layer]
+        e[9] = i * g.width
+        e[0] = codes + slot * g.row_bytes
+        e[2] = codes + g.codes_bytes + slot * 2
+        e[10] = self._k_shift[layer]
+        if self.kernels.encode(self.buffer, k, e) < 0:
+            self._refuse_value("k", layer, i)
+        e[0] += g.plane_bytes
+        e[2] += g.plane_bytes
+        e[10] = self._v_shift[layer]
+        if self.kernels.encode(self.buffer, v, e) < 0:
+            self._refuse_value("v", layer, i)
+
+    # Attention
+
+    @micropython.native
+    def attend(self, layer, q, out, q_sinks=None, n=1):
+        """softmax(q K^T / sqrt(head_dim)) V over what each of the step's n tokens sees, into `out`.
+
+        q, out: n rows of heads*head_dim. q_sinks: the same queries rotated at sink_query_position(i),
+        read only if the geometry has sinks; without it sinks are scored with q. Query head h uses KV
+        head h // (heads / kv_heads). int16 results saturate.
+        """
+        if not 0 <= layer < len(self._mark):
+            self._refuse_layer(layer)
+        if q is not self._ok_q:
+            self._accept(q, "q")
+            self._ok_q = q
+        if out is not self._ok_out:
+            self._accept(out, "out")
+            self._ok_out = out
+        qs = q_sinks
+        if qs is None or self.geometry.sinks == 0:
+            qs = q
+        elif qs is not self._ok_qs:
+            self._accept(qs, "q_sinks")
+            self._ok_qs = qs
+        mark = self._mark[layer]
+        if mark == 0 or n != self._n or (mark == 1 and n != 1):
+            self._refuse_attend(layer, mark, n)
+        w = n * self._a[31] * self._a[32]
+        if len(q) < w or len(out) < w or len(qs) < w or (n == 1 and len(q) != w):
+            self._refuse_rows(len(q), len(out), len(qs), w)
+        i = 0
+        while i < n:
+            if mark == 2:
+                self._store(layer, self._staged_k[layer], self._staged_v[layer], i)
+            self._attend_row(layer, q, out, qs, i)
+            i += 1
+        self._mark[layer] = 1
+
+    @micropython.native
+    def _attend_row(self, layer, q, out, qs, i):
+        g = self.geometry
+        a = self._a
+        buf = self.buffer
+        kernels = self.kernels
+        runs = self._runs
+        self._look(self.length + i)
+        heads = g.heads
+        row = heads * g.head_dim
+        a[30] = i * row
+        a[34] = 1
+        a[18] = 0
+        if qs is not q:
+            a[34] = 2
+            a[18] = g.query_words
+        a[35] = self._q_shift[layer]
+        a[29] = self._out_shift[layer]
+        if kernels.query(buf, q, qs, a) < 0:
+            self._refuse_value("q", layer, i)
+        codes = self._codes[layer]
+        slices = g.slices
+        share = heads // g.kv_heads
+        last = -1
+        h = 0
+        while h < heads:
+            kv = h // share
+            a[5] = codes + kv * g.head_stride
+            a[6] = a[5] + g.plane_bytes
+            a[17] = a[39] + h * g.query_bytes
+            a[28] = i * row + h * g.head_dim
+            first = kv * g.head_dim // g.group
+            if first != last:
+                a[7] = codes + g.codes_bytes + first * g.scale_stride
+                a[8] = a[7] + g.plane_bytes
+                kernels.scales(buf, a, runs, 0)
+                kernels.scales(buf, a, runs, 1)
+                last = first
+            s = 0
+            while s < slices:
+                a[19] = s
+                kernels.qk(buf, buf, a, runs)
+                kernels.score(buf, a)
+                s += 1
+            kernels.weights(buf, a, EXP2)
+            s = 0
+            while s < slices:
+                a[19] = s
+                kernels.share(buf, a)
+                kernels.av(buf, buf, a, runs)
+                kernels.emit(buf, a, out)
+                s += 1
+            h += 1
+
+    @micropython.native
+    def _look(self, p):
+        """Runs of slots that the token at position p sees, oldest first, itself last."""
+        if p == self._runs_at and self._floor == self._runs_floor:
+            return
+        g = self.geometry
+        r = self._runs
+        sinks = g.sinks
+        row = g.row_bytes
+        j = 0
+        n = sinks
+        if p < sinks:
+            n = p + 1
+        total = n
+        if n:
+            r[0] = 0
+            r[1] = 0
+            r[2] = n
+            r[3] = 1
+            j = 4
+        low = self._low(p + 1)
+        n = p + 1 - low
+        if n > 0:
+            total += n
+            at = (low - sinks) % g.ring_slots
+            k = g.ring_slots - at
+            if k > n:
+                k = n
+            r[j] = (sinks + at) * row
+            r[j + 1] = (sinks + at) * 2
+            r[j + 2] = k
+            r[j + 3] = 0
+            j += 4
+            if n > k:
+                r[j] = sinks * row
+                r[j + 1] = sinks * 2
+                r[j + 2] = n - k
+                r[j + 3] = 0
+                j += 4
+        self._a[0] = total
+        self._a[1] = j >> 2
+        self._runs_at = p
+        self._runs_floor = self._floor
+
+    @micropython.native
+    def _low(self, length):
+        """Oldest ring position visible when `length` tokens are there."""
+        low = length - self.geometry.window
+        if self._floor > low:
+            low = self._floor
+        if self.geometry.sinks > low:
+            low = self.geometry.sinks
+        return low
+
+    # The step
+
+    @micropython.native
+    def commit(self):
+        """Make the step's tokens part of the sequence in all layers. Raises StepError if one is missing."""
+        g = self.geometry
+        if self._count != g.layers:
+            self._refuse_commit()
+        layer = 0
+        while layer < g.layers:
+            if self._mark[layer] == 2:
+                i = 0
+                while i < self._n:
+                    self._store(layer, self._staged_k[layer], self._staged_v[layer], i)
+                    i += 1
+                self._mark[layer] = 1
+            layer += 1
+        n = self._n
+        length = self.length + n
+        gone = self._visible_count() + n
+        self._clear()
+        # From here on the old state, with nothing pending; one store makes it the new one.
+        self.length = length
+        self.evicted_tokens += gone - self._visible_count()
+
+    @micropython.native
+    def _clear(self):
+        layer = len(self._mark)
+        while layer:
+            layer -= 1
+            self._mark[layer] = 0
+            self._staged_k[layer] = None
+            self._staged_v[layer] = None
+        self._count = 0
+
+    @micropython.native
+    def abort(self):
+        """Forget the uncommitted step. What a long prefill has overwritten is gone in all layers alike."""
+        low = self._high - self.geometry.ring_slots
+        if low > self.length:
+            low = self.length
+        if low > self._floor:
+            self._floor = low
+        self._clear()
+        self._high = self.length
+
+    def rollback(self, n):
+        """Forget the n newest tokens (and any uncommitted step). What the ring had evicted stays gone:
+        no token becomes visible that was not visible before. Raises BadArgument if n > length."""
+        if not isinstance(n, int) or n < 0 or n > self.length:
+            raise BadArgument("rollback of %r tokens: must be 0..%d, the length" % (n, self.length))
+        self.abort()
+        low = self._low(self.length)
+        length = self.length - n
+        self._floor = min(low, length)
+        self.length = self._high = length
+
+    def seek(self, position):
+        """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps."""
+        if not isinstance(position, int) or position < self.length or position >= 1 << 29:
+            raise BadArgument(
+                "position %r must be a whole number from length %d to 2^29" % (position, self.length)
+            )
+        if self.geometry.capacity is not None or self.length < self.geometry.sinks:
+            raise StepError(
+                "seek needs a window and all %d sinks stored, length is %d"
+                % (self.geometry.sinks, self.length)
+            )
+        self.abort()
+        self._floor = position
+        self.length = self._high = position
+
+    # Looking
+
+    @micropython.native
+    def sink_query_position(self, i=0):
+        """Position at which to rotate the query of the step's token i for the sinks: as if the cache
+        held only what it sees (StreamingLLM, arXiv:2309.17453)."""
+        p = self.length + i
+        most = self.geometry.max_visible - 1
+        return p if p < most else most
+
+    @micropython.native
+    def _visible_count(self):
+        g = self.geometry
+        n = g.sinks
+        if self.length < n:
+            return self.length
+        low = self._low(self.length)
+        lost = self._high - g.ring_slots
+        if lost > low:
+            low = lost
+        if low < self.length:
+            n += self.length - low
+        return n
+
+    def visible(self):
+        """Positions of the committed tokens that are there, ascending; a new list (allocates)."""
+        ring = self._visible_count() - min(self.geometry.sinks, self.length)
+        return list(range(min(self.geometry.sinks, self.length))) + list(
+            range(self.length - ring, self.length)
+        )
+
+    def read(self, layer, which, position):
+        """Stored vector of a visible token as floats, kv_heads*head_dim long; which: "k" or "v".
+
+        Exact: code * scale. Allocates; for tests and tools."""
+        if which not in ("k", "v"):
+            raise BadArgument("which must be 'k' or 'v', got %r" % (which,))
+        if position not in self.visible():
+            raise BadArgument("position %r is not visible" % (position,))
+        codes, scales = self._at(layer, which == "v", position)
+        return [
+            c * m * 2.0**e
+            for c, m, e in BY_NAME[self.geometry.codec].read(self.buffer, self.geometry, codes, scales)
+        ]
+
+    def _at(self, layer, value, position):
+        if not 0 <= layer < self.geometry.layers:
+            self._refuse_layer(layer)
+        g = self.geometry
+        slot = g.slot(position)
+        base = self._codes[layer] + (g.plane_bytes if value else 0)
+        return base + slot * g.row_bytes, base + g.codes_bytes + slot * 2
+
+    def stats(self):
+        """A new dict (allocates)."""
+        return {
+            "tokens": self.length,
+            "visible_tokens": self._visible_count(),
+            "evicted_tokens": self.evicted_tokens,
+            "kv_bytes": self.kv_bytes,
+            "buffer_bytes": self.buffer_bytes,
+            "pending_layers": self._count,
+            "kernels": self.kernels.name,
+            "pool": self.pool.stats(),
+        }
+
+    def check(self):
+        """Number of broken invariants (0 = sound). O(visible bytes), allocates."""
+        g = self.geometry
+        bad = self.pool.check()
+        positions = self.visible()
+        if len(positions) > g.max_visible or len(positions) != self._visible_count():
+            bad += 1
+        if positions != sorted(set(positions)) or (positions and positions[-1] != self.length - 1):
+            # The newest token may be gone only after a long prefill was cut short.
+            if not self._floor >= self.length and not self._high - g.ring_slots >= self.length:
+                bad += 1
+        if not 0 <= self._floor <= self.length <= self._high:
+            bad += 1
+        if self._count != sum([1 for m in self._mark if m]):
+            bad += 1
+        slots = [g.slot(p) for p in positions]
+        if len(set(slots)) != len(slots):
+            bad += 1
+        codec = BY_NAME[g.codec]
+        for layer in range(g.layers):
+            for value in (False, True):
+                for p in positions:
+                    codes, scales = self._at(layer, value, p)
+                    bad += codec.broken(self.buffer, g, codes, scales)
+        return bad
+
+    # Refusals: off the hot path, free to allocate
+
+    def _accept(self, x, name):
+        """Element type of an array the kernels will read through a raw pointer."""
+        want = 2 if self._int16 else 4
+        try:
+            size = len(bytes(memoryview(x))) // len(x)
+            number = x[0]
+        except (TypeError, ZeroDivisionError, IndexError, ValueError):
+            size, number = 0, None
+        if size != want or isinstance(number, float) == self._int16:
+            raise BadArgument(
+                "%s must be a non-empty array of %s%s"
+                % (
+                    name,
+                    "int16 ('h'), as kv_shift was given" if self._int16 else "float32 ('f'); give kv_shift for int16",
+                    "" if size in (0, want) else ", got %d-byte items" % size,
+                )
+            )
+
+    def _refuse_length(self, k, v, want):
+        raise BadArgument(
+            "k and v need kv_heads*head_dim = %d values a token, %d in all; got %d and %d"
+            % (self.geometry.width, want, k, v)
+        )
+
+    def _refuse_rows(self, q, out, qs, want):
+        raise BadArgument(
+            "q, out and q_sinks need heads*head_dim = %d values a token, %d in all; got %d, %d and %d"
+            % (self.geometry.heads * self.geometry.head_dim, want, q, out, qs)
+        )
+
+    def _refuse_layer(self, layer):
+        raise BadArgument("layer must be 0..%d, got %r" % (self.geometry.layers - 1, layer))
+
+    def _refuse_value(self, name, layer, i):
+        raise OutOfRange(
+            "%s of layer %d, token %d: not finite, or beyond what a float16 scale can hold"
+            % (name, layer, self.length + i)
+        )
+
+    def _refuse_full(self, n):
+        capacity = self.geometry.capacity
+        raise CacheFull(
+            "capacity %d reached: raise capacity, roll back, or use a window" % capacity,
+            n,
+            capacity - self.length,
+        )
+
+    def _refuse_attend(self, layer, mark, n):
+        if mark == _NOTHING:
+            raise StepError("attend(%d) before append or prefill of that layer" % layer)
+        if n != self._n:
+            raise StepError("attend with n = %r, but the step has n = %d tokens" % (n, self._n))
+        raise StepError("attend(%d) a second time: a prefill is stored and attended once" % layer)
+
+    def _refuse_commit(self):
+        missing = [i for i, m in enumerate(self._mark) if not m]
+        raise StepError(
+            "commit with %d of %d layers appended; layer %d is missing"
+            % (self._count, self.geometry.layers, missing[0] if missing else -1)
+        )

@@ -1,0 +1,177 @@
+"""Every size and stride of a cache, derived once (SPEC.md, "The cache buffer").
+
+Allocates one small object at construction; every method is O(1). Owns no memory.
+"""
+
+from .errors import BadArgument
+
+_MAX_TOKENS = 1 << 20  # run tables and score scratch stay far inside 30-bit ints
+CODECS = ("int8",)
+
+BATCH = 8  # tokens whose weights share one exponent in A.V; even, see kernels/plain.py
+
+
+def _whole(name, value, low, high):
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadArgument("%s must be a whole number, got %r" % (name, value))
+    if value < low or value > high:
+        raise BadArgument("%s must be %d..%d, got %d" % (name, low, high, value))
+    return value
+
+
+def default_group(kv_heads, head_dim, limit=32):
+    """Largest g <= limit that divides kv_heads * head_dim and divides, or is a multiple of, head_dim."""
+    n = kv_heads * head_dim
+    g = min(limit, n)
+    while n % g or (head_dim % g and g % head_dim):
+        g -= 1
+    return g
+
+
+def _up(n, to):
+    return (n + to - 1) // to * to
+
+
+class Geometry:
+    """Shape of one cached sequence.
+
+    layers, heads (query), kv_heads, head_dim: the model's; heads % kv_heads == 0.
+    window: recent tokens visible, the current one included. sinks: first tokens that stay visible
+    on top of the window. capacity: instead of a window, the most tokens ever held.
+    group: values that share one float16 scale (default: `default_group`, at most group_limit).
+
+    Raises BadArgument naming the option. Shapes (SPEC.md): a layer's block holds, for K then V,
+    codes [kv_heads][slots][row_bytes] and scales [groups][slots] as little-endian float16.
+    """
+
+    def __init__(
+        self,
+        layers,
+        heads,
+        kv_heads,
+        head_dim,
+        window=256,
+        sinks=0,
+        capacity=None,
+        codec="int8",
+        group=None,
+        group_limit=32,
+    ):
+        self.layers = _whole("layers", layers, 1, 1024)
+        self.heads = _whole("heads", heads, 1, 1024)
+        self.kv_heads = _whole("kv_heads", kv_heads, 1, 1024)
+        self.head_dim = _whole("head_dim", head_dim, 1, 1024)
+        if heads % kv_heads:
+            raise BadArgument(
+                "heads %d is not a multiple of kv_heads %d: query heads share KV heads evenly"
+                % (heads, kv_heads)
+            )
+        if codec not in CODECS:
+            raise BadArgument("codec %r is unknown; known: %s" % (codec, ", ".join(CODECS)))
+        self.codec = codec
+        if capacity is None:
+            self.window = _whole("window", window, 1, _MAX_TOKENS)
+            self.sinks = _whole("sinks", sinks, 0, _MAX_TOKENS)
+            self.capacity = None
+            # The spare slot takes the uncommitted token: an abort overwrites nothing visible.
+            self.ring_slots = self.window + 1
+        else:
+            if sinks:
+                raise BadArgument(
+                    "sinks %r need a window; with capacity nothing is evicted" % (sinks,)
+                )
+            self.capacity = self.window = _whole("capacity", capacity, 1, _MAX_TOKENS)
+            self.sinks = 0
+            self.ring_slots = self.capacity
+        self.slots = self.sinks + self.ring_slots
+        self.max_visible = self.sinks + self.window
+
+        n = kv_heads * head_dim
+        self.width = n  # values of one K or V vector
+        if group is None:
+            group = default_group(kv_heads, head_dim, _whole("group_limit", group_limit, 1, 4096))
+        _whole("group", group, 1, n)
+        if n % group or (head_dim % group and group % head_dim):
+            raise BadArgument(
+                "group %d must divide kv_heads*head_dim = %d and divide, or be a multiple of, "
+                "head_dim %d" % (group, n, head_dim)
+            )
+        self.group = group
+        self.groups = n // group
+
+        # A row is one head's head_dim codes, cut into slices that have one scale each; slices
+        # start on a word so that the kernels read whole words.
+        self.slice_width = min(group, head_dim)
+        self.slices = head_dim // self.slice_width
+        self.slice_bytes = _up(self.slice_width, 4)
+        self.row_bytes = self.slices * self.slice_bytes
+        self.head_stride = self.slots * self.row_bytes
+        self.scale_stride = self.slots * 2
+        self.codes_bytes = kv_heads * self.head_stride
+        self.scales_bytes = _up(self.groups * self.scale_stride, 4)
+        self.plane_bytes = self.codes_bytes + self.scales_bytes
+        self.layer_bytes = 2 * self.plane_bytes
+        if self.layers * self.layer_bytes >= 1 << 30:
+            raise BadArgument(
+                "layers*slots need %d bytes: beyond the 2^30 a board can address; lower window %d"
+                % (self.layers * self.layer_bytes, self.window)
+            )
+
+        # Scratch, reused by every layer and head (offsets from the end of the layer blocks).
+        m = self.max_visible
+        self.scale_row = 2 * m
+        self.query_sets = 2 if self.sinks else 1
+        self.query_words = 4 * self.slices + 2 * self.row_bytes  # bytes: constants, packed words
+        self.query_bytes = 16 + self.query_sets * self.query_words
+        at = self.layers * self.layer_bytes
+        self.at_scores = at
+        at += 4 * m
+        self.at_dots = self.at_scores  # with one slice a score may overwrite its own dot
+        if self.slices > 1:
+            self.at_dots = at
+            at += 4 * m
+        self.at_kscale = at
+        at += _up(self.slices * self.scale_row, 4)
+        self.at_vscale = at
+        at += _up(self.slices * self.scale_row, 4)
+        self.at_shifts = at
+        at += _up((m + BATCH - 1) // BATCH, 4)
+        self.at_sums = at
+        at += 4 * self.row_bytes
+        self.at_queries = at
+        at += heads * self.query_bytes
+        self._bytes = at
+
+    def bytes(self):
+        """Exact length in bytes of the buffer a KVCache of this geometry needs."""
+        return self._bytes
+
+    def token_bytes(self):
+        """Codes and scales of one token in all layers, padding not counted."""
+        return self.layers * 2 * (self.width + 2 * self.groups)
+
+    def kv_bytes(self, tokens):
+        """Codes and scales of `tokens` visible tokens in all layers (no spare slot, no padding)."""
+        return tokens * self.token_bytes()
+
+    def slot(self, position):
+        """Slot that holds the token at `position`: sinks first, then the ring."""
+        if position < self.sinks:
+            return position
+        return self.sinks + (position - self.sinks) % self.ring_slots
+
+    def __repr__(self):
+        return (
+            "Geometry(layers=%d, heads=%d, kv_heads=%d, head_dim=%d, %s, codec=%r, group=%d)"
+            % (
+                self.layers,
+                self.heads,
+                self.kv_heads,
+                self.head_dim,
+                "window=%d, sinks=%d" % (self.window, self.sinks)
+                if self.capacity is None
+                else "capacity=%d" % self.capacity,
+                self.codec,
+                self.group,
+            )
+        )

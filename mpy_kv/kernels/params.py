@@ -1,0 +1,68 @@
+"""Index of each number in the parameter arrays that the kernels read (array('i'), all >= 0 unless said).
+
+Offsets are bytes from the start of the buffer. viper.py repeats the indexes as literals, since only
+literals become constants there; a test holds the two together.
+"""
+
+# a: attend
+N = 0  # visible tokens
+RUNS = 1  # runs of consecutive slots, oldest first; runs[4*i:] = codes offset, scales offset, count, set
+ROW = 2  # bytes from a token's codes to the next token's, one head
+SLICES = 3  # slices of a row, one scale each
+WIDTH = 4  # bytes of a slice, multiple of 4
+CODES = 5  # K codes of this head, slot 0
+VCODES = 6
+SCALES = 7  # K scales of this head's first slice, slot 0
+VSCALES = 8
+SCALE_STRIDE = 9  # bytes from one group's scales to the next group's
+SCORES = 10  # int32[N]
+DOTS = 11  # int32[N]; = SCORES with one slice
+KSCALE = 12  # uint16[SLICES][max_visible], scales relative to the largest exponent
+VSCALE = 13
+SCALE_ROW = 14  # bytes of one such row
+SHIFTS = 15  # uint8[batches]
+SUMS = 16  # int32[ROW]
+QUERY = 17  # query record of this head
+SINK_QUERY = 18  # byte offset from set 0 to the set the sinks use; 0 = the same
+SLICE = 19  # slice being worked on
+KEXP = 20  # largest exponent field among the visible K scales; written by scales()
+VEXP = 21
+MAX = 22  # largest score; written by score(), signed
+WHI = 23  # sum of weights >> 16; written by weights()
+WLO = 24  # ... & 0xFFFF
+CORR = 25  # what the offset 128 of all codes adds to every channel; written by share()
+LOG_SCALE = 26  # mantissa (15 bits) of log2(e) / sqrt(head_dim)
+LOG_EXP = 27  # that = LOG_SCALE * 2^-LOG_EXP
+OUT_AT = 28  # element of `out` to write
+OUT_SHIFT = 29  # BIAS + out_shift; 0 = float32
+Q_AT = 30  # element of q to read
+HEADS = 31
+HEAD_DIM = 32
+QUERY_BYTES = 33  # bytes of a query record
+SETS = 34  # 1, or 2 when the sinks have a query of their own
+Q_SHIFT = 35  # BIAS + q_shift; 0 = float32
+MASK31 = 36  # 0x7FFFFFFF
+SLICE_WIDTH = 37  # values of a slice
+QUERY_SET = 38  # bytes of one set in a query record
+QUERIES = 39  # first query record
+BATCH = 40
+A_COUNT = 41
+
+# e: encode
+E_CODES = 0  # codes of head 0 at the slot
+E_HEAD = 1  # bytes between heads
+E_SCALES = 2  # scale of group 0 at the slot
+E_STRIDE = 3  # bytes between groups
+E_COUNT = 4  # values
+E_GROUP = 5  # values that share a scale
+E_WIDTH = 6  # values of a slice
+E_BYTES = 7  # bytes of a slice
+E_SLICES = 8  # slices of a head
+E_AT = 9  # element of x to read
+E_SHIFT = 10  # BIAS + shift; 0 = float32
+E_MASK31 = 11
+E_PARAMS = 12
+
+BIAS = 64  # shifts are -32..31 and stored non-negative
+
+TOO_LARGE = -1  # encode(), query(): not finite, or beyond the float16 scale range

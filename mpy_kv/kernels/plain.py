@@ -1,0 +1,445 @@
+"""The kernels in plain integers: the definition that viper and Thumb must match bit for bit.
+
+Bytecode is slow and, on 32-bit boards, allocates for values beyond 30 bits; this file is for reading,
+for tests and for ports without native code. All functions work in the caller's buffer and return 0,
+or a negative number for a refusal. See params.py for `a` and `e`, docs/SPEC.md for the bytes.
+
+Bounds that keep every sum inside 31 bits (numbered where they are used):
+ B1  |code| <= 127 stored as code + 128 = 1..255, |query code| <= 64.
+ B2  a relative scale is < 2^15: 11 bits of mantissa, 4 of guard.
+ B3  dots are shifted right so that |dot| <= 2^15; |score| <= 2^15 * 2^15 = 2^30.
+ B4  a weight is T * scale >> whole <= 2^12 * 32752 < 2^27; 8 of them < 2^30.
+ B5  the byte weights of a batch sum to <= 257, so a 16-bit lane takes 255 * 257 = 65535 exactly.
+ B6  sums over n tokens are kept in units of 2^(bits(n) + 5): 255 * n * 2^27 * 1.03 / that < 2^30 * 1.03.
+"""
+
+import struct
+
+from .params import (
+    BIAS,
+    CODES,
+    CORR,
+    DOTS,
+    E_AT,
+    E_BYTES,
+    E_CODES,
+    E_COUNT,
+    E_GROUP,
+    E_HEAD,
+    E_SCALES,
+    E_SHIFT,
+    E_SLICES,
+    E_STRIDE,
+    E_WIDTH,
+    HEAD_DIM,
+    HEADS,
+    KEXP,
+    KSCALE,
+    LOG_EXP,
+    LOG_SCALE,
+    MAX,
+    N,
+    OUT_AT,
+    OUT_SHIFT,
+    Q_AT,
+    Q_SHIFT,
+    QUERIES,
+    QUERY,
+    QUERY_BYTES,
+    QUERY_SET,
+    ROW,
+    RUNS,
+    SCALE_ROW,
+    SCALE_STRIDE,
+    SCALES,
+    SCORES,
+    SETS,
+    SHIFTS,
+    SINK_QUERY,
+    SLICE,
+    SLICE_WIDTH,
+    SLICES,
+    SUMS,
+    TOO_LARGE,
+    VCODES,
+    VSCALE,
+    WHI,
+    WIDTH,
+    WLO,
+)
+
+_BATCH = 8
+
+
+def _get16(buf, at):
+    return buf[at] | buf[at + 1] << 8
+
+
+def _put16(buf, at, x):
+    buf[at] = x & 255
+    buf[at + 1] = x >> 8
+
+
+def _get32(buf, at):
+    x = buf[at] | buf[at + 1] << 8 | buf[at + 2] << 16 | buf[at + 3] << 24
+    return x - (1 << 32) if x >> 31 else x
+
+
+def _put32(buf, at, x):
+    buf[at] = x & 255
+    buf[at + 1] = x >> 8 & 255
+    buf[at + 2] = x >> 16 & 255
+    buf[at + 3] = x >> 24 & 255
+
+
+def _bits(n):
+    b = 0
+    while n:
+        n >>= 1
+        b += 1
+    return b
+
+
+def _magnitude(x, i, shift):
+    """(negative, mantissa, exponent) of x[i]: |x[i]| = mantissa * 2^exponent exactly.
+
+    shift 0: float32 (denormals read as 0, nothing finite has exponent 105), else int16 * 2^-(shift - BIAS).
+    """
+    if shift:
+        m = x[i]
+        return m < 0, abs(m), BIAS - shift
+    bits = struct.unpack("<I", struct.pack("<f", x[i]))[0]
+    e = bits >> 23 & 255
+    return bits >> 31, (bits & 0x7FFFFF | 0x800000) if e else 0, e - 150
+
+
+def _largest(x, at, count, shift):
+    """Largest magnitude of x[at:at+count] as (A, E): A * 2^E, A of exactly 24 bits, or (0, 0)."""
+    big, e = 0, 0
+    for i in range(at, at + count):
+        _, m, exp = _magnitude(x, i, shift)
+        if m and (not big or exp > e or exp == e and m > big):
+            big, e = m, exp
+    while big and big < 1 << 23:
+        big <<= 1
+        e -= 1
+    return big, e
+
+
+def _scale(big, e, qmax):
+    """Smallest sm * 2^se >= big * 2^e / qmax with sm of 11 bits; big has 24."""
+    t = (big + qmax - 1) // qmax
+    k = 6
+    while (t + (1 << k) - 1) >> k > 2047:
+        k += 1
+    return (t + (1 << k) - 1) >> k, e + k, t, k
+
+
+def _code(m, exp, sm, se):
+    """round(m * 2^exp / (sm * 2^se)), halves away from zero: floor((2|x| + s) / 2s), exact."""
+    s = exp + 1 - se
+    n = m << s if s >= 0 else m >> -s
+    return (n + sm) // (2 * sm)
+
+
+def encode(buf, x, e):
+    """One token's K or V of one layer: x[E_AT : E_AT + E_COUNT] to codes and scales at a slot.
+
+    Every group gets the smallest float16 scale that clips nothing (127 * scale >= its largest value),
+    rounded up; code = x / scale rounded, halves away from zero. Returns TOO_LARGE for a value that is
+    not finite or whose scale would exceed 65504; the slot then holds rubbish, which is why only
+    commit() makes it visible.
+    """
+    shift = e[E_SHIFT]
+    at = e[E_AT]
+    head, piece = e[E_CODES], 0
+    scale_at = e[E_SCALES]
+    for _ in range(e[E_COUNT] // e[E_GROUP]):
+        big, exp = _largest(x, at, e[E_GROUP], shift)
+        sm, se, half = 1, 0, 0
+        if big:
+            sm, se, t, k = _scale(big, exp, 127)
+            if se > 5:
+                return TOO_LARGE
+            if se < -24:
+                k += -24 - se
+                sm = (t + (1 << k) - 1) >> k if k <= 30 else 1
+                se = -24
+                half = sm
+            else:
+                half = (se + 25 << 10) + sm - 1024
+        _put16(buf, scale_at, half)
+        scale_at += e[E_STRIDE]
+        for _ in range(e[E_GROUP] // e[E_WIDTH]):
+            out = head + piece * e[E_BYTES]
+            for c in range(e[E_BYTES]):
+                code = 0
+                if c < e[E_WIDTH]:
+                    neg, m, exp = _magnitude(x, at, shift)
+                    at += 1
+                    code = _code(m, exp, sm, se)
+                    if neg:
+                        code = -code
+                buf[out + c] = 128 + code
+            piece += 1
+            if piece == e[E_SLICES]:
+                piece = 0
+                head += e[E_HEAD]
+    return 0
+
+
+def query(buf, q, qs, a):
+    """Query records of all heads: 7-bit codes packed for the two-in-one multiply, scale, dot shift.
+
+    q (and qs, the same queries rotated for the sinks, if a[SETS] is 2) share one scale per head, so
+    that scores of sinks and window compare. Record: int32 sm, se + 2048, dot shift, 0; then a set (or
+    two): int32 constant per slice, then per word of codes b0..b3 the pair q2 + (q0 << 16),
+    q3 + (q1 << 16). constant = (number of negative q2, q3) - 128 * sum(q): see qk().
+    """
+    shift = a[Q_SHIFT]
+    d = a[HEAD_DIM]
+    for h in range(a[HEADS]):
+        rec = a[QUERIES] + h * a[QUERY_BYTES]
+        at = a[Q_AT] + h * d
+        big, exp = _largest(q, at, d, shift)
+        if a[SETS] == 2:
+            big2, exp2 = _largest(qs, at, d, shift)
+            if big2 and (not big or exp2 > exp or exp2 == exp and big2 > big):
+                big, exp = big2, exp2
+        sm, se = 1024, 0
+        if big:
+            if exp > 104:  # an infinity or a NaN: float32 exponent field 255
+                return TOO_LARGE
+            sm, se, _, _ = _scale(big, exp, 64)
+        most = 0
+        for s in range(a[SETS]):
+            x = qs if s else q
+            const_at = rec + 16 + s * a[QUERY_SET]
+            word_at = const_at + 4 * a[SLICES]
+            total = 0
+            for piece in range(a[SLICES]):
+                const = 0
+                first = at + piece * a[SLICE_WIDTH]
+                for w in range(0, a[WIDTH], 4):
+                    c = [0, 0, 0, 0]
+                    for i in range(4):
+                        if w + i < a[SLICE_WIDTH]:
+                            neg, m, exp = _magnitude(x, first + w + i, shift)
+                            c[i] = _code(m, exp, sm, se)
+                            total += c[i]
+                            if neg:
+                                c[i] = -c[i]
+                    const += (c[2] < 0) + (c[3] < 0) - 128 * (c[0] + c[1] + c[2] + c[3])
+                    _put32(buf, word_at, c[2] + (c[0] << 16))
+                    _put32(buf, word_at + 4, c[3] + (c[1] << 16))
+                    word_at += 8
+                _put32(buf, const_at + 4 * piece, const)
+            most = max(most, total)
+        _put32(buf, rec, sm)
+        _put32(buf, rec + 4, se + 2048)
+        _put32(buf, rec + 8, max(0, _bits(127 * most) - 15))  # B3
+        _put32(buf, rec + 12, 0)
+    return 0
+
+
+def scales(buf, a, runs, which):
+    """Scales of the visible tokens, all slices of a head, as fixed point relative to the largest.
+
+    which 0: K, 1: V. uint16 = mantissa << 4 >> (largest exponent - own), B2.
+    """
+    src, dst = a[SCALES + which], a[KSCALE + which]
+    top = 0
+    for s in range(a[SLICES]):
+        for r in range(a[RUNS]):
+            at = src + s * a[SCALE_STRIDE] + runs[4 * r + 1]
+            for i in range(runs[4 * r + 2]):
+                top = max(top, _get16(buf, at + 2 * i))
+    top = max(top >> 10, 1)
+    a[KEXP + which] = top
+    for s in range(a[SLICES]):
+        out = dst + s * a[SCALE_ROW]
+        for r in range(a[RUNS]):
+            at = src + s * a[SCALE_STRIDE] + runs[4 * r + 1]
+            for i in range(runs[4 * r + 2]):
+                h = _get16(buf, at + 2 * i)
+                e, m = h >> 10, h & 1023
+                if e:
+                    m += 1024
+                else:
+                    e = 1
+                _put16(buf, out, m << 4 >> top - e)
+                out += 2
+    return 0
+
+
+def qk(buf, same, a, runs):
+    """Dot of slice a[SLICE] of the query with every visible row: int32 to DOTS. `same` is buf again.
+
+    The codes are unsigned; two products come out of one multiply: for a word b0..b3 and
+    Q = q2 + (q0 << 16), ((b0 + (b2 << 16)) * Q) >> 16 = b0*q0 + b2*q2 - (q2 < 0), exactly: the lower
+    half b0*q2 lies within +-16320, and is never 0 for a negative q2 because b0 >= 1. The constant of
+    the slice takes the borrows back and the offset 128 out.
+    """
+    out = a[DOTS]
+    words = a[WIDTH] // 4
+    for r in range(a[RUNS]):
+        set_at = a[QUERY] + 16 + (a[SINK_QUERY] if runs[4 * r + 3] else 0)
+        const = _get32(buf, set_at + 4 * a[SLICE])
+        q_at = set_at + 4 * a[SLICES] + 8 * words * a[SLICE]
+        q = []
+        for i in range(words):
+            even, odd = _get32(buf, q_at + 8 * i), _get32(buf, q_at + 8 * i + 4)
+            for low, word in ((0, even), (1, odd)):
+                half = (word & 0xFFFF ^ 0x8000) - 0x8000
+                q.append((4 * i + low, (word - half) >> 16))
+                q.append((4 * i + low + 2, half))
+        const -= sum([c < 0 for k, c in q if k & 2])
+        row = a[CODES] + a[SLICE] * a[WIDTH] + runs[4 * r]
+        for _ in range(runs[4 * r + 2]):
+            dot = const
+            for k, c in q:
+                dot += buf[row + k] * c
+            _put32(buf, out, dot)
+            out += 4
+            row += a[ROW]
+    return 0
+
+
+def score(buf, a):
+    """Dots of slice a[SLICE] times their scales, added up over slices in SCORES; largest to MAX."""
+    s = a[SLICE]
+    r = _get32(buf, a[QUERY] + 8)
+    top = -(1 << 31)
+    for t in range(a[N]):
+        y = (_get32(buf, a[DOTS] + 4 * t) >> r) * _get16(
+            buf, a[KSCALE] + s * a[SCALE_ROW] + 2 * t
+        )  # B3
+        if s:
+            y += _get32(buf, a[SCORES] + 4 * t)
+        _put32(buf, a[SCORES] + 4 * t, y)
+        top = max(top, y)
+    a[MAX] = top
+    return 0
+
+
+def weights(buf, a, exp2):
+    """Scores to weights 2^-(t/256), t = (MAX - score) in 1/256 of a doubling; their sum to WHI, WLO.
+
+    SCORES[t] becomes T | whole << 16 with weight = T >> whole, T = 4096 * 2^-fraction (0: none).
+    """
+    m = _get32(buf, a[QUERY]) * a[LOG_SCALE]
+    k = 10 if m < 1 << 25 else 11
+    m >>= k
+    se = _get32(buf, a[QUERY] + 4) - 2048
+    e = a[LOG_EXP] + 21 - k - se - a[KEXP] - _get32(buf, a[QUERY] + 8)
+    # t = d * m / 2^e. Only t < 7168 (28 doublings) counts, so d >> down fits 16 bits there.
+    down = 0
+    if e < 1:
+        e, m = 1, 32767
+    elif e > 17:
+        down = min(e - 17, 31)
+        e = 17
+    total = 0
+    for i in range(a[N]):
+        at = a[SCORES] + 4 * i
+        d = a[MAX] - _get32(buf, at) >> down
+        w = 0
+        if d < 1 << 16:
+            t = d * m + (1 << e - 1) >> e
+            if t < 7168:
+                w = exp2[t & 255] | t >> 8 << 16
+                total += (w & 0xFFFF) << 15 >> (t >> 8)
+        _put32(buf, at, w)
+    a[WHI] = total >> 16
+    a[WLO] = total & 0xFFFF
+    return 0
+
+
+def share(buf, a):
+    """Weights times the V scales of slice a[SLICE], as bytes that share an exponent per batch.
+
+    Batches of 8 count from the oldest visible token, whatever the runs: ring and pages of any size
+    give the same bits. DOTS[t] = byte weight (B5), SHIFTS[batch] = shift of av(), CORR = what the
+    offset 128 adds to every channel.
+    """
+    n = a[N]
+    unit = _bits(n) + 5 + 14  # B6
+    corr = 0
+    for b in range(0, n, _BATCH):
+        us = []
+        for t in range(b, min(b + _BATCH, n)):
+            w = _get32(buf, a[SCORES] + 4 * t)
+            f = _get16(buf, a[VSCALE] + a[SLICE] * a[SCALE_ROW] + 2 * t)
+            us.append((w & 0xFFFF) * f >> (w >> 16))  # B4
+        e = 0
+        while sum(us) >> e > 252:
+            e += 1
+        total = 0
+        for i, u in enumerate(us):
+            p = u + (1 << e >> 1) >> e
+            total += p
+            _put32(buf, a[DOTS] + 4 * (b + i), p)
+        r = min(unit - e, 31)
+        buf[a[SHIFTS] + b // _BATCH] = r
+        corr += total << 21 >> r
+    a[CORR] = corr
+    return 0
+
+
+def av(buf, same, a, runs):
+    """Byte weights times the codes of slice a[SLICE], summed over tokens: int32 to SUMS, offset in."""
+    start = a[VCODES] + a[SLICE] * a[WIDTH]
+    rows = []
+    for r in range(a[RUNS]):
+        for i in range(runs[4 * r + 2]):
+            rows.append(start + runs[4 * r] + i * a[ROW])
+    for c in range(a[WIDTH]):
+        total = 0
+        for b in range(0, len(rows), _BATCH):
+            lane = 0
+            for t in range(b, min(b + _BATCH, len(rows))):
+                lane += buf[rows[t] + c] * _get32(buf, a[DOTS] + 4 * t)
+            total += lane << 14 >> buf[a[SHIFTS] + b // _BATCH]
+        _put32(buf, a[SUMS] + 4 * c, total)
+    return 0
+
+
+def emit(buf, a, out):
+    """SUMS less CORR over the sum of weights, to out[OUT_AT ..] of slice a[SLICE]; int16 saturates."""
+    w = a[WHI] << 16 | a[WLO]
+    we = 0
+    while w > 65535:
+        w >>= 1
+        we += 1
+    inv = (1 << 30) // w
+    # |SUMS - CORR| <= 2^7 * 1.016 * weights / 2^(bits(n) + 5) (B6): shifted by `down` it fits 15 bits
+    # and a little, however peaked the weights are.
+    down = we + 8 - _bits(a[N]) - 5
+    x = a[KEXP + 1] - 36
+    at = a[OUT_AT] + a[SLICE] * a[SLICE_WIDTH]
+    shift = a[OUT_SHIFT]
+    for c in range(a[SLICE_WIDTH]):
+        z = _get32(buf, a[SUMS] + 4 * c) - a[CORR]
+        z = (z + (1 << down >> 1) >> down if down > 0 else z << -down) * inv
+        if shift:
+            s = -(x + shift - BIAS)
+            if s > 30:
+                v = 0
+            elif s > 0:
+                v = z + (1 << s - 1) >> s
+            else:
+                v = max(-32767, min(32767, z)) << min(-s, 15)
+            out[at + c] = max(-32767, min(32767, v))
+        else:
+            m = abs(z)
+            k = _bits(m) - 24
+            m = m >> k if k > 0 else m << -k
+            f = x + k + 150
+            if not z or f < 1:
+                bits = 0
+            else:
+                bits = (f << 23) + (m & 0x7FFFFF)
+                if z < 0:
+                    bits |= 1 << 31
+            out[at + c] = struct.unpack("<f", struct.pack("<I", bits))[0]
+    return 0

@@ -1,0 +1,76 @@
+"""Start-up check: a kernel set against the plain twin, on vectors that catch what went wrong elsewhere.
+
+Signed bytes read as unsigned, a lost offset, lanes that overflow at same-sign extremes, a borrow not
+taken back, ring runs, sinks with a query of their own, several slices, widths that are no multiple of
+eight, float32 and int16. Runs the whole of a small cache and compares every byte of its buffer and
+output. Allocates a few KB, once.
+"""
+
+from array import array
+
+from ..geometry import Geometry
+
+# layers, heads, kv_heads, head_dim, window, sinks, group, int16
+_SHAPES = (
+    (1, 4, 2, 8, 11, 2, None, True),
+    (1, 2, 1, 12, 9, 0, 4, False),
+    (1, 2, 2, 6, 3, 1, None, False),
+)
+
+
+def _noise(count, seed, amplitude):
+    """Deterministic small ints, extremes among them."""
+    x = seed * 2654435 + 12345 & 0xFFFFFF
+    values = []
+    for i in range(count):
+        x = (x * 73 + 5501) & 0xFFFFFF
+        v = (x >> 6) % (2 * amplitude + 1) - amplitude
+        if x & 31 == 1:
+            v = amplitude
+        elif x & 31 == 2:
+            v = 0 - amplitude
+        values.append(v)
+    return values
+
+
+def _drive(kernels, shape):
+    """(buffer, outputs) after a ring has wrapped, for one shape."""
+    from ..cache import KVCache
+
+    layers, heads, kv_heads, head_dim, window, sinks, group, int16 = shape
+    g = Geometry(layers, heads, kv_heads, head_dim, window=window, sinks=sinks, group=group)
+    cache = KVCache(g, kv_shift=[(6, 9)] if int16 else None, kernels=kernels)
+    out = array("h" if int16 else "f", [0] * (heads * head_dim))
+    outs = []
+    for t in range(window + sinks + 4):
+        amplitude = (32767, 900, 3)[t % 3]
+        vectors = [
+            _noise(g.width, t + 1, 0 if t == 4 else amplitude),
+            _noise(g.width, t + 77, amplitude),
+            _noise(heads * head_dim, t + 99, 1200),
+            _noise(heads * head_dim, t + 99, 1100),
+        ]
+        if int16:
+            k, v, q, qs = [array("h", x) for x in vectors]
+        else:
+            k, v, q, qs = [array("f", [i / 512 for i in x]) for x in vectors]
+        cache.append(0, k, v)
+        cache.attend(0, q, out, qs if sinks else None)
+        cache.commit()
+        outs.append(bytes(out))
+    return cache.buffer, outs
+
+
+def compare(reference, candidate):
+    """"" if the sets agree, else where they first differ."""
+    for n, shape in enumerate(_SHAPES):
+        want, want_out = _drive(reference, shape)
+        got, got_out = _drive(candidate, shape)
+        if want != got:
+            at = 0
+            while want[at] == got[at]:
+                at += 1
+            return "byte %d of the buffer, check %d" % (at, n)
+        if want_out != got_out:
+            return "attention output, check %d" % n
+    return ""
