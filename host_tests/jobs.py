@@ -33,7 +33,9 @@ class Job:
             if op[0] == "step":
                 self.rows += [(op[1], layer) for layer in range(self.layers)]
             elif op[0] == "prefill":
-                self.rows += [(op[1] + i, layer) for layer in range(self.layers) for i in range(op[2])]
+                self.rows += [
+                    (op[1] + i, layer) for layer in range(self.layers) for i in range(op[2])
+                ]
 
     def split(self, raw: bytes) -> tuple[np.ndarray, bytes]:
         """Outputs [row][q_row] in the order of self.rows, and the buffer."""
@@ -50,5 +52,10 @@ class Job:
             paths = [os.path.join(folder, name) for name in ("job", "data", "out")]
             Path(paths[0]).write_text(json.dumps(self.job))
             Path(paths[1]).write_bytes(self.data)
-            upy.run(HERE / "device" / "cache_job.py", [*paths, kernels], heap_bytes=64 << 20, timeout=300)
+            upy.run(
+                HERE / "device" / "cache_job.py",
+                [*paths, kernels],
+                heap_bytes=64 << 20,
+                timeout=300,
+            )
             return self.split(Path(paths[2]).read_bytes())

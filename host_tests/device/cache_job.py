@@ -24,13 +24,15 @@ def run(job, data, out, kernel_name):
     q_row = g.heads * g.head_dim
     row = 2 * g.width + 2 * q_row
 
-    def rows(t, layer, n):
-        """k, v, q, q_sinks of tokens t .. t+n-1 of a layer."""
-        parts = [array(code), array(code), array(code), array(code)]
+    def rows(t, layer, n, attended=True):
+        """k, v, q, q_sinks (the last two only if attended) of tokens t .. t+n-1 of a layer."""
+        counts = (g.width, g.width, q_row, q_row) if attended else (g.width, g.width)
+        parts = [array(code, bytes(count * n * size)) for count in counts]
+        views = [memoryview(part) for part in parts]
         for i in range(n):
             data.seek(((t + i) * g.layers + layer) * row * size)
-            for part, count in zip(parts, (g.width, g.width, q_row, q_row)):
-                part.extend(array(code, data.read(count * size)))
+            for view, count in zip(views, counts):
+                data.readinto(view[i * count : (i + 1) * count])
         return parts
 
     for op in job["ops"]:
@@ -46,9 +48,10 @@ def run(job, data, out, kernel_name):
                 cache.commit()
         elif op[0] in ("prefill", "prefill-commit"):
             for layer in range(g.layers):
-                k, v, q, qs = rows(op[1], layer, op[2])
+                k, v, *queries = rows(op[1], layer, op[2], op[0] == "prefill")
                 cache.prefill(layer, k, v, op[2])
                 if op[0] == "prefill":
+                    q, qs = queries
                     o = array(code, [0] * (q_row * op[2]))
                     cache.attend(layer, q, o, qs, op[2])
                     out.write(bytes(o))

@@ -1,0 +1,44 @@
+# make demo   set everything up, emulate a Raspberry Pi Pico, let a language model tell a story, draw the picture
+# make test   set everything up, run all tests
+# make lint   ruff and mypy
+# make clean  remove out/ and caches; `make distclean` removes the virtual environment too
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+WORKERS ?= auto
+PYTEST_ARGS ?=
+
+.PHONY: demo test lint venv clean distclean
+
+demo: $(STAMP)
+	@$(BIN)/kvlab demo $(if $(MODEL),--model "$(MODEL)")
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy tools/kvlab unix_port
+	@$(BIN)/python tools/package_json.py --check
+
+venv: $(STAMP)
+
+# Re-used while it is newer than pyproject.toml. Made with --clear, so that a half-made one never survives.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "make: needs Python 3.10 or newer; name one with PYTHON=python3.12" >&2; exit 1; }
+	@echo "Setting up $(VENV) ..."
+	@$(PYTHON) -m venv --clear $(VENV) || $(PYTHON) -m virtualenv --clear $(VENV) || \
+	  { rm -rf $(VENV); \
+	    echo "make: cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf out build .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

@@ -1,0 +1,23 @@
+"""stories: a fixed-point tiny Llama that tells stories on a microcontroller, its KV cache in mpy_kv.
+
+    import stories
+    stories.main(model="stories260K.mkvm", prompt="Once upon a time", tokens=200, greedy=True)
+
+Shapes come from the board image (`kvlab convert` makes one from a llama2.c checkpoint). No floats, and
+nothing is allocated per token.
+"""
+
+from mpy_kv import port as _port
+
+if _port.MICROPYTHON and not _port.EMITTER:
+    # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
+    _here = __file__[: __file__.rfind("/") + 1]
+    for _name in ("image", "tokenizer", "sampler", "model", "app"):
+        _port.install("stories." + _name, _here + _name + ".py")
+
+from .app import dump, main, tell  # noqa: E402, F401
+from .errors import ImageError  # noqa: E402, F401
+from .image import Image  # noqa: E402, F401
+from .model import Llama, make_cache  # noqa: E402, F401
+from .sampler import Sampler  # noqa: E402, F401
+from .tokenizer import Tokenizer  # noqa: E402, F401

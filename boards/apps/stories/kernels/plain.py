@@ -1,0 +1,409 @@
+"""The kernels in plain integers: the definition that viper.py must match bit for bit.
+
+For reading, for tests and for ports without native code; on 32-bit boards it allocates big ints.
+
+Memory: `v` is the workspace, one array('i') that holds every 32-bit vector of the model; offsets into
+it count elements. `w` is the board image (or a copy of some of its rows); offsets into it count bytes.
+`a` is an array('i') of parameters, listed per kernel, which the model fills in once. Kernels return 0
+unless said.
+
+Numbers: every 32-bit value stored lies within +-LIMIT = 2^30 - 1 (saturated, never wrapped), so the sum
+of two of them fits, and reading one on a 32-bit board makes a small int. A point p means value =
+integer * 2^-p. Vectors have point POINT = 16, except q, k and v: what the image calibrated for the layer.
+
+An activation vector, as quant() writes and matvec() reads it, is 8-bit codes in groups of 32:
+  [0] mantissa M, 2^14 <= M < 2^15, or 0 for the zero vector   [1] exponent E
+  then per group: [0] group scale  [1..16] packed codes, see matvec();
+  element = code * group scale * M * 2^E, |code| <= 128; a vector's group scales add up to 2^14.
+
+Bounds, numbered where they are used:
+ B1  a weight is stored as code + 128 = 1..255, |code| <= 127, its group scale is <= 4095:
+     two products at once lie within +-2 * 127 * 128 = +-32,512, a signed half word.
+ B2  |dot of a group| <= 32 * 127 * 128 + 8 = 520,200; * 4095 = 2,130,219,000 < 2^31 - 2^13;
+     (that + 2^13) >> 14 <= 130,019.
+ B3  group scales are rounded, so they add up to <= 2^14 + groups / 2 <= 16,512 for 256 groups:
+     a row sums to <= 130,019 * 16,512 = 2,146,873,728 < 2^31.
+ B4  |sum >> 15| <= 2^16 and M < 2^15, so (sum >> 15) * M + ((sum & 0x7FFF) * M >> 15), which is
+     sum * M >> 15, stays below 2^31.
+ B5  |x| <= 2^15 after its shift, |norm weight| <= 2^15: |product| <= 2^30.
+ B6  squares <= 2^30 are added as two halves of 15 bits: each sum < 2^31 for 32,768 of them.
+ B7  |x| < 2^15 and cos^2 + sin^2 ~ 1 in units of 2^15: |x0 * cos - x1 * sin| <= sqrt(2) * 2^30 < 2^31.
+"""
+
+GROUP = 32
+POINT = 16
+LIMIT = 0x3FFFFFFF
+ACT_HEADER = 2  # elements of v before the first group of an activation vector
+ACT_GROUP = 17  # elements per group
+MAX_GROUPS = 256  # B3
+MASK = 0x00FF00FF
+ROOT_ONE = 1 << 14  # a[4] of a vector that is divided by nothing
+
+
+def _u16(w, at):
+    return w[at] | w[at + 1] << 8
+
+
+def _s16(w, at):
+    return (_u16(w, at) ^ 0x8000) - 0x8000
+
+
+def _clamp(x, limit):
+    return max(-limit, min(limit, x))
+
+
+def _scaled(x, shift):
+    """x * 2^-shift, rounded half up, saturated to LIMIT; -31 <= shift <= 31, |x| < 2^31."""
+    if shift > 0:
+        x = (x >> shift - 1) + 1 >> 1
+    elif shift < 0:
+        x = _clamp(x, LIMIT >> -shift) << -shift
+    return _clamp(x, LIMIT)
+
+
+def _fold(top):
+    """Shift that brings 0 <= top < 2^31 below 2^15."""
+    s = 0
+    while top >> s >= 1 << 15:
+        s += 1
+    return s
+
+
+def embed(w, v, a):
+    """One row of the embedding as fixed point.
+
+    a: 0 columns, 1 code bytes of a row, 2 destination, 3 row offset, 4 exponent + POINT.
+    """
+    at, dst = a[3], a[2]
+    shift = _clamp(-a[4], 31)
+    for i in range(a[0]):
+        scale = _u16(w, at + a[1] + (i >> 5) * 2)
+        v[dst + i] = _scaled((w[at + i] - 128) * scale, shift)
+    return 0
+
+
+def norm(w, v, a):
+    """x * weight, and the root of the mean square of x for quant() to divide by.
+
+    a: 0 n, 1 padded n, 2 destination, 4 root (out), 5 exponent (out), 6 offset of the weights (int16),
+    7 source, 8 exponent of the weights, 9 eps * 2^32, < 2^29.
+    The normalised vector is v[a[2]...] * 2^a[5] / a[4], 2^14 <= a[4] <= 2^15; its padding is zeroed.
+    """
+    n, dst, at, src = a[0], a[2], a[6], a[7]
+    top = 0
+    for i in range(n):
+        top = max(top, abs(v[src + i]))
+    s = _fold(top)
+    half = 1 << s >> 1
+    high = low = 0
+    for i in range(n):
+        x = v[src + i] + half >> s
+        v[dst + i] = x * _s16(w, at + 2 * i)  # B5
+        high += x * x >> 15  # B6
+        low += x * x & 0x7FFF
+    for i in range(n, a[1]):
+        v[dst + i] = 0
+    high += low >> 15
+    low &= 0x7FFF
+    # The integers x have point POINT - s, so eps * 2^(2 * POINT - 2 * s): 32 is twice POINT.
+    square = (high // n << 15) + ((high % n << 15) + low) // n + (a[9] >> 2 * s)
+    exponent = a[8]
+    root = ROOT_ONE
+    if square:
+        while square >= 1 << 30:
+            square >>= 2
+            exponent -= 1
+        while square < 1 << 28:
+            square <<= 2
+            exponent += 1
+        root = 0
+        bit = 1 << 14
+        while bit:
+            if (root + bit) * (root + bit) <= square:
+                root += bit
+            bit >>= 1
+        if square - root * root > root:
+            root += 1
+    a[4] = root
+    a[5] = exponent
+    return 0
+
+
+def quant(v, a):
+    """A vector as an activation vector.
+
+    a: 1 padded n, 2 source, 3 destination, 4 root, 5 exponent: vector = v[a[2]...] * 2^a[5] / a[4].
+    |source| <= 2^30. A group's scale is its largest element; relative to each other, the scales
+    share a budget of 2^14 (B3); one mantissa and exponent carry the rest, the division included.
+    """
+    src, act = a[2], a[3]
+    groups = a[1] >> 5
+    tops = []
+    for g in range(groups):
+        top = 0
+        for i in range(src + 32 * g, src + 32 * g + 32):
+            top = max(top, abs(v[i]))
+        tops.append(top)
+    fold = _fold(max(tops))
+    total = sum([top >> fold for top in tops])  # < 2^15 * 256
+    if not total:
+        for i in range(act, act + ACT_HEADER + ACT_GROUP * groups):
+            v[i] = 0
+        return 0
+    # total / root, as a mantissa and an exponent.
+    m = total
+    e = fold - 21 + a[5]
+    while m < 1 << 29:
+        m <<= 1
+        e -= 1
+    m = (m + (a[4] >> 1)) // a[4]  # 2^14 .. 2^16
+    while m >= 1 << 15:
+        m = m + 1 >> 1
+        e += 1
+    v[act] = m
+    v[act + 1] = e
+    at = act + ACT_HEADER
+    for top in tops:
+        v[at] = ((top >> fold << 14) + (total >> 1)) // total
+        # The group's own 15 bits, so that small groups keep 8-bit codes.
+        up = 0
+        down = _fold(top)
+        while top and top << up < 1 << 14:
+            up += 1
+        half = 1 << down >> 1
+        unit = (top << up) + half >> down
+        inverse = LIMIT // unit if unit else 0  # |x| <= unit, so |x * inverse| <= LIMIT
+        for k in range(at + 1, at + ACT_GROUP, 2):
+            c = [((v[src + i] << up) + half >> down) * inverse + (1 << 22) >> 23 for i in range(4)]
+            src += 4
+            v[k] = c[2] + (c[0] << 16)
+            v[k + 1] = c[3] + (c[1] << 16)
+        at += ACT_GROUP
+    return 0
+
+
+def matvec(w, v, mask, a):
+    """Rows of int8 weights times an activation vector.
+
+    a: 0 offset of the first row, 1 rows, 2 groups, 3 bytes from the codes' end to the next row,
+    4 activation vector, 5 destination, 6 exponent of the weights + point of the result.
+    mask: MASK, an argument so that it lives in a register.
+
+    Two products come out of one multiply: a word of stored bytes b0..b3, masked and less 0x00800080,
+    is the number w0 + w2 * 2^16 of two signed weights; times c2 + c0 * 2^16 its upper half is
+    w0*c0 + w2*c2, less 1 where w0*c2 < 0 borrows. That happens in half of the 16 products of a group:
+    8 is added, and the rest is noise of +-2 beside dots of thousands.
+    """
+    at, out = a[0], a[5]
+    first = a[4] + ACT_HEADER
+    codes = []
+    scales = []
+    for _ in range(a[2]):
+        scales.append(v[first])
+        for k in range(first + 1, first + ACT_GROUP):
+            low = (v[k] & 0xFFFF ^ 0x8000) - 0x8000
+            codes.append((v[k] - low >> 16, low))
+        first += ACT_GROUP
+    m = v[a[4]]
+    shift = _clamp(-(29 + v[a[4] + 1] + a[6]), 31)
+    for _ in range(a[1]):
+        scale_at = at + 32 * a[2]
+        total = 0
+        k = 0
+        for scale in scales:
+            dot = 8
+            for i in range(at, at + 32, 4):
+                for low in (i, i + 1):
+                    w0, w2 = w[low] - 128, w[low + 2] - 128
+                    c0, c2 = codes[k]
+                    dot += w0 * c0 + w2 * c2 - (w0 * c2 < 0)  # B1
+                    k += 1
+            total += (dot * _u16(w, scale_at) + 8192 >> 14) * scale  # B2 B3
+            scale_at += 2
+            at += 32
+        v[out] = _scaled((total >> 15) * m + ((total & 0x7FFF) * m >> 15), shift)  # B4
+        out += 1
+        at += a[3]
+    return 0
+
+
+def rope_table(inc, cs, sine, a):
+    """cos and sin of position a[1] for a[0] frequencies, in units of 2^15: cs[2i], cs[2i + 1].
+
+    inc[i]: turns * 2^32 per position. The phase is position * inc mod 2^32, so it never drifts; sine is
+    a quarter wave of 256 steps, interpolated: within 5e-5 of the true values.
+    """
+    for i in range(a[0]):
+        phase = inc[i] * a[1] & 0xFFFFFFFF
+        p = phase & 0x3FFFFFFF
+        parts = []
+        for x in (p, (1 << 30) - p):
+            t = sine[x >> 22]
+            t += (sine[(x >> 22) + 1] - t) * (x >> 7 & 0x7FFF) + (1 << 14) >> 15
+            parts.append(min(t, 32767))
+        s, c = parts
+        quadrant = phase >> 30
+        if quadrant & 1:
+            s, c = c, -s
+        if quadrant & 2:
+            s, c = -s, -c
+        cs[2 * i] = c
+        cs[2 * i + 1] = s
+    return 0
+
+
+def rotate(v, dst, cs, a):
+    """Rotated heads as int16, saturated to +-32767.
+
+    a: 0 source, 1 heads, 2 pairs per head, 3 step from pair to pair, 4 gap inside a pair:
+    (2, 1) pairs neighbours as llama2.c does, (1, pairs) pairs the halves of a head.
+    """
+    at, out = a[0], 0
+    for _ in range(a[1]):
+        for i in range(a[2]):
+            j = a[3] * i
+            x0, x1 = _clamp(v[at + j], 32767), _clamp(v[at + j + a[4]], 32767)
+            c, s = cs[2 * i], cs[2 * i + 1]
+            dst[out + j] = _clamp(x0 * c - x1 * s + (1 << 14) >> 15, 32767)  # B7
+            dst[out + j + a[4]] = _clamp(x0 * s + x1 * c + (1 << 14) >> 15, 32767)
+        at += 2 * a[2]
+        out += 2 * a[2]
+    return 0
+
+
+def narrow(v, dst, a):
+    """Elements as int16, saturated to +-32767. a: 0 source, 1 n."""
+    for i in range(a[1]):
+        dst[i] = _clamp(v[a[0] + i], 32767)
+    return 0
+
+
+def widen(src, v, a):
+    """int16 to elements, padded with zeros for quant(). a: 0 n, 1 padded n, 2 destination."""
+    for i in range(a[1]):
+        v[a[2] + i] = src[i] if i < a[0] else 0
+    return 0
+
+
+def swiglu(v, sigmoid, a):
+    """gate * sigmoid(gate) * up for quant().
+
+    a: 0 n, 1 padded n, 2 destination, 5 exponent (out), 6 gate (overwritten), 7 up; a[4] = ROOT_ONE.
+    The products keep 30 bits: both factors are first brought to 15 bits for the whole vector.
+    """
+    n, dst, gate, up = a[0], a[2], a[6], a[7]
+    top = top_up = 0
+    for i in range(n):
+        x = v[gate + i]
+        m = abs(x)
+        if m >= 1 << 20:  # 16: sigmoid is 1 or 0 to 2^-23
+            x = max(x, 0)
+        else:
+            t = sigmoid[m >> 12]
+            t += (sigmoid[(m >> 12) + 1] - t) * (m & 4095) + 2048 >> 12
+            if x < 0:
+                t = 32768 - t
+            m = (m >> 6) * t + ((m & 63) * t >> 6) + 256 >> 9
+            x = -m if x < 0 else m
+        v[gate + i] = x
+        top = max(top, abs(x))
+        top_up = max(top_up, abs(v[up + i]))
+    s, s_up = _fold(top), _fold(top_up)
+    half, half_up = 1 << s >> 1, 1 << s_up >> 1
+    for i in range(n):
+        v[dst + i] = (v[gate + i] + half >> s) * (v[up + i] + half_up >> s_up)
+    for i in range(n, a[1]):
+        v[dst + i] = 0
+    a[5] = s + s_up - 2 * POINT + 14
+    return 0
+
+
+def add(v, a):
+    """x += y, saturated. a: 0 n, 1 x, 2 y."""
+    for i in range(a[0]):
+        v[a[1] + i] = _clamp(v[a[1] + i] + v[a[2] + i], LIMIT)
+    return 0
+
+
+def argmax(v, a):
+    """Index of the largest element, the first of equals. a: 0 n, 1 vector."""
+    best = 0
+    for i in range(1, a[0]):
+        if v[a[1] + i] > v[a[1] + best]:
+            best = i
+    return best
+
+
+def softmax(v, exp2, a):
+    """Logits to weights 2^bits * e^((logit - largest) / temperature), in place; their sum to a[5].
+
+    a: 0 n, 1 vector, 2 mantissa (15 bits) and 3 exponent of log2(e) / temperature, 4 bits: n << bits <=
+    2^30, so the sum fits, 5 sum (out). Weights below 1 become 0.
+    """
+    at = a[1]
+    top = max([v[at + i] for i in range(a[0])])
+    total = 0
+    for i in range(at, at + a[0]):
+        d = min(top - v[i], LIMIT)
+        t = (d >> 15) * a[2] + ((d & 0x7FFF) * a[2] >> 15)  # d * mantissa / 2^15 < 2^30
+        if a[3] < 0:
+            t = t >> -a[3]
+        else:
+            t = min(t, LIMIT >> a[3]) << a[3]
+        weight = 0
+        if t >> 16 <= a[4]:
+            f = t & 0xFFFF
+            e = exp2[f >> 10]
+            e += (exp2[(f >> 10) + 1] - e) * (f & 1023) + 512 >> 10
+            weight = (e << 15 >> 30 - a[4]) >> (t >> 16)
+        v[i] = weight
+        total += weight
+    a[5] = total
+    return 0
+
+
+def _share(x, part):
+    """x * part / 2^15, rounded down; 0 <= x <= 2^30, 0 <= part <= 2^15."""
+    return (x >> 15) * part + ((x & 0x7FFF) * part >> 15)
+
+
+def pick(v, a):
+    """An index drawn by weight from the smallest set of the largest that holds more than top_p of all.
+
+    a: 0 n, 1 weights, 4 bits of the largest weight, 5 sum, 6 top_p in 2^-15 (2^15 and more: all),
+    7 state of the xorshift32 generator, not 0. Of equal weights the first count first. Returns the index.
+    """
+    at, n = a[1], a[0]
+    mass = a[5]
+    least = 1
+    equals = n  # how many weights == least may join
+    if a[6] < 1 << 15:
+        goal = _share(mass, a[6])
+        # The largest bound such that the weights >= bound add up to more than the goal.
+        least = 0
+        for k in range(a[4], -1, -1):
+            if sum([v[i] for i in range(at, at + n) if v[i] >= least + (1 << k)]) > goal:
+                least += 1 << k
+        mass = sum([v[i] for i in range(at, at + n) if v[i] > least])
+        equals = (goal - mass) // least + 1
+        mass += equals * least
+    x = a[7] & 0xFFFFFFFF
+    x ^= x << 13 & 0xFFFFFFFF
+    x ^= x >> 17
+    x ^= x << 5 & 0xFFFFFFFF
+    a[7] = x - (1 << 32) if x >> 31 else x
+    # mass * r / 2^30 for 30 random bits r, low * low left out: still below mass
+    r = x >> 2
+    r_high, r_low = r >> 15, r & 0x7FFF
+    left = r_high * (mass >> 15) + (r_high * (mass & 0x7FFF) + r_low * (mass >> 15) >> 15)
+    last = 0
+    for i in range(n):
+        weight = v[at + i]
+        if weight > least or weight == least and equals:
+            if weight == least:
+                equals -= 1
+            last = i
+            if left < weight:
+                break
+            left -= weight
+    return last

@@ -1,0 +1,662 @@
+"""The kernels of plain.py as native code: same bits, no allocation, 32-bit words.
+
+Loaded through mpy_kv.port.load_viper, which adapts `>> _HI` and `_WIDE` to 64-bit interpreters. Style
+forced by the emitters of released firmware: pointers are moved and indexed with constants only, no
+unary minus on a local, no literal of 2^30 or more, the hottest pointers first. Parameters `a` and
+bounds B1..B7 are those of plain.py.
+"""
+
+import micropython
+from micropython import const
+
+_WIDE = const(0)
+_HI = const(16)
+_LIMIT = const(0x3FFFFFFF)
+
+
+@micropython.viper
+def embed(w: ptr8, v: ptr32, a: ptr32) -> int:
+    s = ptr16(int(w) + int(a[3]) + int(a[1]))
+    w = ptr8(int(w) + int(a[3]))
+    v = ptr32(int(v) + (int(a[2]) << 2))
+    shift = int(a[4])
+    if _WIDE:
+        shift = (shift << 32) >> 32
+    shift = 0 - shift
+    if shift > 31:
+        shift = 31
+    elif shift < -31:
+        shift = -31
+    lim = _LIMIT
+    if shift < 0:
+        lim = lim >> (0 - shift)
+    n = int(a[0])
+    while n:
+        k = 32
+        if k > n:
+            k = n
+        n -= k
+        scale = int(s[0])
+        s = ptr16(int(s) + 2)
+        while k:
+            k -= 1
+            x = (int(w[0]) - 128) * scale
+            w = ptr8(int(w) + 1)
+            if shift > 0:
+                x = ((x >> (shift - 1)) + 1) >> 1
+            else:
+                if x > lim:
+                    x = lim
+                elif x < 0 - lim:
+                    x = 0 - lim
+                x = x << (0 - shift)
+            v[0] = x
+            v = ptr32(int(v) + 4)
+    return 0
+
+
+@micropython.viper
+def norm(w: ptr16, v: ptr32, a: ptr32) -> int:
+    base = int(v)
+    weights = int(w) + int(a[6])
+    src = base + (int(a[7]) << 2)
+    n = int(a[0])
+    v = ptr32(src)
+    top = 0
+    k = n
+    while k:
+        k -= 1
+        x = int(v[0])
+        v = ptr32(int(v) + 4)
+        if _WIDE:
+            x = (x << 32) >> 32
+        if x < 0:
+            x = 0 - x
+        if x > top:
+            top = x
+    s = 0
+    while (top >> s) > 32767:
+        s += 1
+    half = (1 << s) >> 1
+    high = 0
+    low = 0
+    w = ptr16(weights)
+    v = ptr32(src)
+    d = ptr32(base + (int(a[2]) << 2))
+    k = n
+    while k:
+        k -= 1
+        x = int(v[0])
+        v = ptr32(int(v) + 4)
+        if _WIDE:
+            x = (x << 32) >> 32
+        x = (x + half) >> s
+        d[0] = x * ((int(w[0]) ^ 0x8000) - 0x8000)
+        w = ptr16(int(w) + 2)
+        d = ptr32(int(d) + 4)
+        x = x * x
+        high += x >> 15
+        low += x & 0x7FFF
+    k = int(a[1]) - n
+    while k > 0:
+        k -= 1
+        d[0] = 0
+        d = ptr32(int(d) + 4)
+    high += low >> 15
+    low = low & 0x7FFF
+    square = 0
+    if n:  # a division by 0 kills the process
+        square = ((high // n) << 15) + (((high % n) << 15) + low) // n + (int(a[9]) >> (s << 1))
+    ex = int(a[8])
+    root = 0x4000
+    if square:
+        while square > _LIMIT:
+            square = square >> 2
+            ex -= 1
+        while square < 0x10000000:
+            square = square << 2
+            ex += 1
+        root = 0
+        bit = 0x4000
+        while bit:
+            x = root + bit
+            if x * x <= square:
+                root = x
+            bit = bit >> 1
+        if square - root * root > root:
+            root += 1
+    a[4] = root
+    a[5] = ex
+    return 0
+
+
+@micropython.viper
+def quant(v: ptr32, a: ptr32) -> int:
+    base = int(v)
+    src = base + (int(a[2]) << 2)
+    act = base + (int(a[3]) << 2)
+    groups = int(a[1]) >> 5
+    # Largest magnitude of each group, kept where its scale will be.
+    v = ptr32(src)
+    o = ptr32(act + 8)
+    most = 0
+    g = groups
+    while g:
+        g -= 1
+        top = 0
+        k = 32
+        while k:
+            k -= 1
+            x = int(v[0])
+            v = ptr32(int(v) + 4)
+            if _WIDE:
+                x = (x << 32) >> 32
+            if x < 0:
+                x = 0 - x
+            if x > top:
+                top = x
+        o[0] = top
+        o = ptr32(int(o) + 68)
+        if top > most:
+            most = top
+    fold = 0
+    while (most >> fold) > 32767:
+        fold += 1
+    total = 0
+    o = ptr32(act + 8)
+    g = groups
+    while g:
+        g -= 1
+        total += int(o[0]) >> fold
+        o = ptr32(int(o) + 68)
+    o = ptr32(act)
+    if not total:
+        k = 2 + 17 * groups
+        while k:
+            k -= 1
+            o[0] = 0
+            o = ptr32(int(o) + 4)
+        return 0
+    m = total
+    ex = fold - 21 + int(a[5])
+    while m < 0x20000000:
+        m = m << 1
+        ex -= 1
+    k = int(a[4])
+    if k:  # a division by 0 kills the process
+        m = (m + (k >> 1)) // k
+    while m > 32767:
+        m = (m + 1) >> 1
+        ex += 1
+    o[0] = m
+    o[1] = ex
+    o = ptr32(act + 8)
+    v = ptr32(src)
+    g = groups
+    while g:
+        g -= 1
+        top = int(o[0])
+        o[0] = (((top >> fold) << 14) + (total >> 1)) // total
+        down = 0
+        while (top >> down) > 32767:
+            down += 1
+        up = 0
+        inverse = 0
+        half = (1 << down) >> 1
+        if top:
+            while (top << up) < 0x4000:
+                up += 1
+            inverse = _LIMIT // (((top << up) + half) >> down)
+        p = ptr32(int(o) + 4)
+        k = 8
+        while k:
+            k -= 1
+            x = int(v[0])
+            y = int(v[2])
+            if _WIDE:
+                x = (x << 32) >> 32
+                y = (y << 32) >> 32
+            x = ((((x << up) + half) >> down) * inverse + 0x400000) >> 23
+            y = ((((y << up) + half) >> down) * inverse + 0x400000) >> 23
+            p[0] = y + (x << 16)
+            x = int(v[1])
+            y = int(v[3])
+            if _WIDE:
+                x = (x << 32) >> 32
+                y = (y << 32) >> 32
+            x = ((((x << up) + half) >> down) * inverse + 0x400000) >> 23
+            y = ((((y << up) + half) >> down) * inverse + 0x400000) >> 23
+            p[1] = y + (x << 16)
+            p = ptr32(int(p) + 8)
+            v = ptr32(int(v) + 16)
+        o = ptr32(int(p))
+    return 0
+
+
+@micropython.viper
+def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
+    out = ptr32(int(v) + (int(a[5]) << 2))
+    first = int(v) + (int(a[4]) << 2)
+    v = ptr32(first)
+    mantissa = int(v[0])
+    shift = int(v[1]) + int(a[6]) + 29
+    if _WIDE:
+        shift = (shift << 32) >> 32
+    shift = 0 - shift
+    if shift > 31:
+        shift = 31
+    elif shift < -31:
+        shift = -31
+    lim = _LIMIT
+    if shift < 0:
+        lim = lim >> (0 - shift)
+    o = 0x00800080
+    first += 8
+    groups = int(a[2])
+    skip = int(a[3])
+    w = ptr32(int(w) + int(a[0]))
+    rows = int(a[1])
+    while rows:
+        rows -= 1
+        s = ptr16(int(w) + (groups << 5))
+        v = ptr32(first)
+        total = 0
+        g = groups
+        while g:
+            g -= 1
+            x = (
+                8
+                + ((((w[0] & m) - o) * v[1]) >> _HI)
+                + (((((w[0] >> 8) & m) - o) * v[2]) >> _HI)
+                + ((((w[1] & m) - o) * v[3]) >> _HI)
+                + (((((w[1] >> 8) & m) - o) * v[4]) >> _HI)
+                + ((((w[2] & m) - o) * v[5]) >> _HI)
+                + (((((w[2] >> 8) & m) - o) * v[6]) >> _HI)
+                + ((((w[3] & m) - o) * v[7]) >> _HI)
+                + (((((w[3] >> 8) & m) - o) * v[8]) >> _HI)
+                + ((((w[4] & m) - o) * v[9]) >> _HI)
+                + (((((w[4] >> 8) & m) - o) * v[10]) >> _HI)
+                + ((((w[5] & m) - o) * v[11]) >> _HI)
+                + (((((w[5] >> 8) & m) - o) * v[12]) >> _HI)
+                + ((((w[6] & m) - o) * v[13]) >> _HI)
+                + (((((w[6] >> 8) & m) - o) * v[14]) >> _HI)
+                + ((((w[7] & m) - o) * v[15]) >> _HI)
+                + (((((w[7] >> 8) & m) - o) * v[16]) >> _HI)
+            )
+            if _WIDE:
+                x = (x << 32) >> 32
+            total += ((x * int(s[0]) + 8192) >> 14) * int(v[0])
+            s = ptr16(int(s) + 2)
+            w = ptr32(int(w) + 32)
+            v = ptr32(int(v) + 68)
+        w = ptr32(int(w) + skip)
+        x = (total >> 15) * mantissa + (((total & 0x7FFF) * mantissa) >> 15)
+        if shift > 0:
+            x = ((x >> (shift - 1)) + 1) >> 1
+        if x > lim:
+            x = lim
+        elif x < 0 - lim:
+            x = 0 - lim
+        if shift < 0:
+            x = x << (0 - shift)
+        out[0] = x
+        out = ptr32(int(out) + 4)
+    return 0
+
+
+@micropython.viper
+def rope_table(inc: ptr32, cs: ptr16, sine: ptr8, a: ptr32) -> int:
+    table = int(sine)
+    n = int(a[0])
+    while n:
+        n -= 1
+        phase = int(inc[0]) * int(a[1])
+        inc = ptr32(int(inc) + 4)
+        p = phase & _LIMIT
+        t = ptr16(table + ((p >> 22) << 1))
+        s = int(t[0])
+        s += ((int(t[1]) - s) * ((p >> 7) & 0x7FFF) + 0x4000) >> 15
+        p = _LIMIT - p + 1
+        t = ptr16(table + ((p >> 22) << 1))
+        c = int(t[0])
+        c += ((int(t[1]) - c) * ((p >> 7) & 0x7FFF) + 0x4000) >> 15
+        if s > 32767:
+            s = 32767
+        if c > 32767:
+            c = 32767
+        p = phase >> 30
+        if p & 1:
+            t1 = s
+            s = c
+            c = 0 - t1
+        if p & 2:
+            s = 0 - s
+            c = 0 - c
+        cs[0] = c
+        cs[1] = s
+        cs = ptr16(int(cs) + 4)
+    return 0
+
+
+@micropython.viper
+def rotate(v: ptr32, dst: ptr16, cs: ptr16, a: ptr32) -> int:
+    v = ptr32(int(v) + (int(a[0]) << 2))
+    table = int(cs)
+    pairs = int(a[2])
+    step = int(a[3])
+    gap = int(a[4])
+    # From the last pair of a head to the first of the next.
+    skip = 2 * pairs - step * pairs
+    heads = int(a[1])
+    while heads:
+        heads -= 1
+        cs = ptr16(table)
+        k = pairs
+        while k:
+            k -= 1
+            x = int(v[0])
+            u = ptr32(int(v) + (gap << 2))
+            y = int(u[0])
+            c = (int(cs[0]) ^ 0x8000) - 0x8000
+            s = (int(cs[1]) ^ 0x8000) - 0x8000
+            cs = ptr16(int(cs) + 4)
+            if _WIDE:
+                x = (x << 32) >> 32
+                y = (y << 32) >> 32
+            if x > 32767:
+                x = 32767
+            elif x < -32767:
+                x = -32767
+            if y > 32767:
+                y = 32767
+            elif y < -32767:
+                y = -32767
+            z = (x * c - y * s + 0x4000) >> 15
+            if z > 32767:
+                z = 32767
+            elif z < -32767:
+                z = -32767
+            dst[0] = z
+            z = (x * s + y * c + 0x4000) >> 15
+            if z > 32767:
+                z = 32767
+            elif z < -32767:
+                z = -32767
+            d = ptr16(int(dst) + (gap << 1))
+            d[0] = z
+            v = ptr32(int(v) + (step << 2))
+            dst = ptr16(int(dst) + (step << 1))
+        v = ptr32(int(v) + (skip << 2))
+        dst = ptr16(int(dst) + (skip << 1))
+    return 0
+
+
+@micropython.viper
+def narrow(v: ptr32, dst: ptr16, a: ptr32) -> int:
+    v = ptr32(int(v) + (int(a[0]) << 2))
+    n = int(a[1])
+    while n:
+        n -= 1
+        x = int(v[0])
+        v = ptr32(int(v) + 4)
+        if _WIDE:
+            x = (x << 32) >> 32
+        if x > 32767:
+            x = 32767
+        elif x < -32767:
+            x = -32767
+        dst[0] = x
+        dst = ptr16(int(dst) + 2)
+    return 0
+
+
+@micropython.viper
+def widen(src: ptr16, v: ptr32, a: ptr32) -> int:
+    v = ptr32(int(v) + (int(a[2]) << 2))
+    n = int(a[0])
+    k = int(a[1]) - n
+    while n:
+        n -= 1
+        v[0] = (int(src[0]) ^ 0x8000) - 0x8000
+        src = ptr16(int(src) + 2)
+        v = ptr32(int(v) + 4)
+    while k > 0:
+        k -= 1
+        v[0] = 0
+        v = ptr32(int(v) + 4)
+    return 0
+
+
+@micropython.viper
+def swiglu(v: ptr32, sigmoid: ptr8, a: ptr32) -> int:
+    base = int(v)
+    table = int(sigmoid)
+    gate = base + (int(a[6]) << 2)
+    up = base + (int(a[7]) << 2)
+    n = int(a[0])
+    v = ptr32(gate)
+    u = ptr32(up)
+    top = 0
+    top_up = 0
+    k = n
+    while k:
+        k -= 1
+        x = int(v[0])
+        y = int(u[0])
+        u = ptr32(int(u) + 4)
+        if _WIDE:
+            x = (x << 32) >> 32
+            y = (y << 32) >> 32
+        m = x
+        if x < 0:
+            m = 0 - x
+        if m > 0xFFFFF:
+            if x < 0:
+                m = 0
+        else:
+            q = ptr16(table + ((m >> 12) << 1))
+            t = int(q[0])
+            t += ((int(q[1]) - t) * (m & 4095) + 2048) >> 12
+            if x < 0:
+                t = 32768 - t
+            m = ((m >> 6) * t + (((m & 63) * t) >> 6) + 256) >> 9
+        if m > top:
+            top = m
+        if x < 0:
+            m = 0 - m
+        v[0] = m
+        v = ptr32(int(v) + 4)
+        if y < 0:
+            y = 0 - y
+        if y > top_up:
+            top_up = y
+    s = 0
+    while (top >> s) > 32767:
+        s += 1
+    r = 0
+    while (top_up >> r) > 32767:
+        r += 1
+    half = (1 << s) >> 1
+    half_up = (1 << r) >> 1
+    v = ptr32(gate)
+    u = ptr32(up)
+    d = ptr32(base + (int(a[2]) << 2))
+    k = n
+    while k:
+        k -= 1
+        x = int(v[0])
+        y = int(u[0])
+        v = ptr32(int(v) + 4)
+        u = ptr32(int(u) + 4)
+        if _WIDE:
+            x = (x << 32) >> 32
+            y = (y << 32) >> 32
+        d[0] = ((x + half) >> s) * ((y + half_up) >> r)
+        d = ptr32(int(d) + 4)
+    k = int(a[1]) - n
+    while k > 0:
+        k -= 1
+        d[0] = 0
+        d = ptr32(int(d) + 4)
+    a[5] = s + r - 18
+    return 0
+
+
+@micropython.viper
+def add(v: ptr32, a: ptr32) -> int:
+    u = ptr32(int(v) + (int(a[2]) << 2))
+    v = ptr32(int(v) + (int(a[1]) << 2))
+    n = int(a[0])
+    while n:
+        n -= 1
+        x = int(v[0]) + int(u[0])
+        u = ptr32(int(u) + 4)
+        if _WIDE:
+            x = (x << 32) >> 32
+        if x > _LIMIT:
+            x = _LIMIT
+        elif x < -0x3FFFFFFF:
+            x = -0x3FFFFFFF
+        v[0] = x
+        v = ptr32(int(v) + 4)
+    return 0
+
+
+@micropython.viper
+def argmax(v: ptr32, a: ptr32) -> int:
+    v = ptr32(int(v) + (int(a[1]) << 2))
+    n = int(a[0])
+    best = 0
+    top = 0 - _LIMIT
+    i = 0
+    while i < n:
+        x = int(v[0])
+        v = ptr32(int(v) + 4)
+        if _WIDE:
+            x = (x << 32) >> 32
+        if x > top:
+            top = x
+            best = i
+        i += 1
+    return best
+
+
+@micropython.viper
+def softmax(v: ptr32, exp2: ptr8, a: ptr32) -> int:
+    start = int(v) + (int(a[1]) << 2)
+    table = int(exp2)
+    n = int(a[0])
+    v = ptr32(start)
+    top = 0 - _LIMIT
+    k = n
+    while k:
+        k -= 1
+        x = int(v[0])
+        v = ptr32(int(v) + 4)
+        if _WIDE:
+            x = (x << 32) >> 32
+        if x > top:
+            top = x
+    mantissa = int(a[2])
+    shift = int(a[3])
+    if _WIDE:
+        shift = (shift << 32) >> 32
+    bits = int(a[4])
+    down = 30 - bits
+    total = 0
+    v = ptr32(start)
+    k = n
+    while k:
+        k -= 1
+        x = int(v[0])
+        if _WIDE:
+            x = (x << 32) >> 32
+        x = top - x
+        if x > _LIMIT:
+            x = _LIMIT
+        x = (x >> 15) * mantissa + (((x & 0x7FFF) * mantissa) >> 15)
+        if shift < 0:
+            x = x >> (0 - shift)
+        else:
+            if x > _LIMIT >> shift:
+                x = _LIMIT >> shift
+            x = x << shift
+        y = 0
+        whole = x >> 16
+        if whole <= bits:
+            x = x & 0xFFFF
+            q = ptr16(table + ((x >> 10) << 1))
+            y = int(q[0])
+            y += ((int(q[1]) - y) * (x & 1023) + 512) >> 10
+            y = ((y << 15) >> down) >> whole
+        v[0] = y
+        v = ptr32(int(v) + 4)
+        total += y
+    a[5] = total
+    return 0
+
+
+@micropython.viper
+def pick(v: ptr32, a: ptr32) -> int:
+    start = int(v) + (int(a[1]) << 2)
+    n = int(a[0])
+    mass = int(a[5])
+    part = int(a[6])
+    least = 1
+    equals = n
+    if part < 32768:
+        goal = (mass >> 15) * part + (((mass & 0x7FFF) * part) >> 15)
+        least = 0
+        bit = 1 << int(a[4])
+        while bit:
+            bound = least + bit
+            total = 0
+            v = ptr32(start)
+            k = n
+            while k:
+                k -= 1
+                x = int(v[0])
+                v = ptr32(int(v) + 4)
+                if x >= bound:
+                    total += x
+            if total > goal:
+                least = bound
+            bit = bit >> 1
+        mass = 0
+        v = ptr32(start)
+        k = n
+        while k:
+            k -= 1
+            x = int(v[0])
+            v = ptr32(int(v) + 4)
+            if x > least:
+                mass += x
+        if least:  # a division by 0 kills the process
+            equals = (goal - mass) // least + 1
+        mass += equals * least
+    x = int(a[7])
+    x = x ^ (x << 13)
+    if _WIDE:
+        x = (x << 32) >> 32
+    x = x ^ ((x >> 17) & 0x7FFF)
+    x = x ^ (x << 5)
+    a[7] = x
+    x = (x >> 2) & _LIMIT
+    high = x >> 15
+    low = x & 0x7FFF
+    left = high * (mass >> 15) + ((high * (mass & 0x7FFF) + low * (mass >> 15)) >> 15)
+    last = 0
+    v = ptr32(start)
+    k = 0
+    while k < n:
+        x = int(v[0])
+        v = ptr32(int(v) + 4)
+        if x > least or (x == least and equals > 0):
+            if x == least:
+                equals -= 1
+            last = k
+            if left < x:
+                return last
+            left -= x
+        k += 1
+    return last

@@ -1,0 +1,63 @@
+"""main.py of a Raspberry Pi Pico: tells a story at power-up, then another, and so on.
+
+Needs mpy_kv and stories in /lib and a board image of a model; boards/rp2040/README.md says how
+each gets there. Under `kvlab emulate` the image comes by --flash, the tokens by sys.argv.
+"""
+
+# Garbage collected early and after each stage lets what stays lie together at the bottom of the
+# heap, so that the largest object, the cache's buffer, finds one piece at the end.
+import gc
+
+gc.threshold(4096)
+
+import mpy_kv.kernels
+
+mpy_kv.kernels.best()
+gc.collect()
+
+import stories
+import stories.kernels
+
+stories.kernels.best()
+gc.collect()
+
+import sys
+
+import rp2
+
+TOKENS = 1000
+FILE = "model.mkvm"
+
+
+def in_flash():
+    """A read-only view of the board image in the storage region, where it lies, or None.
+
+    Looks at the start of every block; the checksum tells an image from what begins like one.
+    """
+    flash = memoryview(rp2.Flash())
+    for start in range(0, len(flash), 4096):
+        if flash[start : start + 4] == b"MKVM":
+            try:
+                stories.Image(flash[start:])
+                return flash[start:]
+            except stories.ImageError:
+                pass
+    return None
+
+
+def find_model():
+    """ROMFS and raw flash are read where they lie, a file on littlefs row by row."""
+    for path in ("/rom/" + FILE, FILE):
+        try:
+            open(path, "rb").close()
+            return path
+        except OSError:
+            pass
+        if path != FILE:
+            view = in_flash()
+            if view is not None:
+                return view
+    raise OSError("no model: copy a board image to " + FILE + ", see boards/rp2040/README.md")
+
+
+stories.main(model=find_model(), tokens=int(sys.argv[1]) if len(sys.argv) > 1 else TOKENS)

@@ -1,0 +1,72 @@
+"""Fixtures of all tests: the unix port, the optional data folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from kvlab import paths
+from unix_port import port
+
+
+class Upy:
+    """The MicroPython unix port, as tests drive it."""
+
+    def run(
+        self,
+        code_or_path: str | Path,
+        args: Sequence[object] = (),
+        heap_bytes: int | None = None,
+        timeout: float = 120,
+        env: Mapping[str, str] | None = None,
+    ) -> str:
+        """Run source text, or the script at a `Path`, and return its stdout. AssertionError unless
+        it exits with 0.
+
+        The root of the repository and boards/apps are on the module path. `args` become
+        sys.argv[1:].
+        """
+        # `-c` takes sys.argv from what follows it; sys.argv[0] is then "-c".
+        start = [str(code_or_path)] if isinstance(code_or_path, Path) else ["-c", code_or_path]
+        done = port.run(
+            [*start, *map(str, args)], heap_bytes=heap_bytes, timeout_s=timeout, env=env
+        )
+        if done.status != 0:
+            how = (
+                f"no end after {timeout} s"
+                if done.status is None
+                else f"exit status {done.status}"
+            )
+            raise AssertionError(
+                f"micropython: {how}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+            )
+        return done.stdout
+
+
+@pytest.fixture(scope="session")
+def upy() -> Upy:
+    return Upy()
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of optional data. Skips the test when it is not there: CI has none."""
+    folder = paths.data_dir()
+    if folder is None:
+        pytest.skip(f"no data folder (../shared/data or ${paths.DATA_ENV})")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def needs_data(data_dir: Path):
+    """`needs_data("stories260K/tok512.bin")`: its path; skips by its name when it is absent."""
+
+    def find(relative: str) -> Path:
+        path = data_dir / relative
+        if not path.exists():
+            pytest.skip(f"no {relative} in the data folder")
+        return path
+
+    return find

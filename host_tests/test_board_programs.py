@@ -1,0 +1,54 @@
+"""boards/<name>/main.py, as they are, on a tiny model: each tells its story."""
+
+import pytest
+import tiny_model
+
+from kvlab import boards, cli
+from kvlab.paths import BOARDS
+from unix_port import launcher
+from unix_port.launcher import FlashFile
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """The board image of a tiny random model."""
+    folder = tmp_path_factory.mktemp("model")
+    checkpoint, _ = tiny_model.write_tiny(folder, seq_len=256)
+    assert cli.main(["convert", str(checkpoint), "-o", str(folder / "tiny.mkvm")]) == 0
+    return folder / "tiny.mkvm"
+
+
+def told(report, tokens):
+    assert report.outcome == "ok", report.stderr
+    assert f"# tokens: {tokens}\n" in report.stdout
+    assert "# alloc_bytes: 0\n" in report.stdout
+    assert "# kernels: viper\n" in report.stdout
+
+
+@pytest.mark.parametrize("block", [0, 3, 340])
+def test_the_pico_finds_its_model_in_flash(image, block):
+    """Anywhere in the storage region, past something that only begins like an image."""
+    machine = boards.load("rp2040").machine
+    files = [FlashFile(image.read_bytes(), block * 4096)]
+    if block:
+        files.append(FlashFile(image.read_bytes()[:200]))
+    program = BOARDS / "rp2040" / "main.py"
+    report = launcher.emulate(program, [20], machine, flash=files, timeout_s=60)
+    told(report, 20)
+    assert report.fits
+
+
+def test_the_pico_without_a_model_says_what_to_do():
+    machine = boards.load("rp2040").machine
+    report = launcher.emulate(BOARDS / "rp2040" / "main.py", [20], machine, timeout_s=60)
+    assert report.outcome == "failed"
+    assert "no model: copy a board image to model.mkvm" in report.error
+
+
+def test_the_esp32_reads_its_model_from_a_file(image):
+    machine = boards.load("esp32s3").machine
+    program = BOARDS / "esp32s3" / "main.py"
+    # More heap than the board has: compiling from source takes it. Deployed files are compiled.
+    report = launcher.emulate(program, [image, 20], machine, heap_bytes=320 * 1024, timeout_s=60)
+    told(report, 20)
+    assert report.clock_hz == 240_000_000

@@ -1,0 +1,203 @@
+"""A kernel set that does not give plain's bits is refused at start-up, and the reason is kept."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.kernels import params as P
+from mpy_kv.kernels import plain
+
+Loader = Callable[[], Any]
+
+
+@pytest.fixture(autouse=True)
+def _fresh_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has the registry to itself."""
+    monkeypatch.setattr(kernels, "_extra", [])
+    monkeypatch.setattr(kernels, "_found", {})
+    monkeypatch.setattr(kernels, "reasons", {})
+
+
+def with_fault(name: str, fault: Callable[..., int]) -> Loader:
+    """plain, with one function replaced by fault(real function, *arguments)."""
+    real = getattr(plain, name)
+    functions = {n: getattr(plain, n) for n in kernels.NAMES}
+    functions[name] = lambda *arguments: fault(real, *arguments)
+    return lambda: functions
+
+
+def add_to_word(buf: bytearray, at: int, x: int) -> None:
+    plain._put32(buf, at, plain._get32(buf, at) + x)
+
+
+def signed_codes(real: Any, buf: bytearray, x: Any, e: Any) -> int:
+    """encode that stores two's complement instead of offset binary."""
+    done = real(buf, x, e)
+    for i in range(e[P.E_WIDTH]):
+        buf[e[P.E_CODES] + i] ^= 128
+    return done
+
+
+def lost_offset(real: Any, buf: bytearray, same: Any, a: Any, runs: Any) -> int:
+    """qk that takes the stored bytes for codes."""
+    done = real(buf, same, a, runs)
+    for t in range(a[P.N]):
+        add_to_word(buf, a[P.DOTS] + 4 * t, 128)
+    return done
+
+
+def lost_borrow(real: Any, buf: bytearray, same: Any, a: Any, runs: Any) -> int:
+    """qk that forgets what the lower half borrows from the upper: one too few for the first token."""
+    done = real(buf, same, a, runs)
+    add_to_word(buf, a[P.DOTS], -1)
+    return done
+
+
+def last_run_only(real: Any, buf: bytearray, same: Any, a: Any, runs: Any) -> int:
+    """av that overlooks that the ring has wrapped: every run is read from the place of the first."""
+    seen = array("i", runs)
+    for r in range(a[P.RUNS]):
+        seen[4 * r] = seen[0]
+    return real(buf, same, a, seen)
+
+
+def overflowing_lane(real: Any, buf: bytearray, same: Any, a: Any, runs: Any) -> int:
+    """av with lanes of 15 bits."""
+    done = real(buf, same, a, runs)
+    if plain._get32(buf, a[P.SUMS]) > 1 << 28:
+        add_to_word(buf, a[P.SUMS], -(1 << 20))
+    return done
+
+
+def one_set(real: Any, buf: bytearray, q: Any, qs: Any, a: Any) -> int:
+    """query that packs q for the sinks too."""
+    return real(buf, q, q, a)
+
+
+def takes_anything(real: Any, buf: bytearray, x: Any, e: Any) -> int:
+    """encode that stores an infinity."""
+    return max(real(buf, x, e), 0)
+
+
+def raises(real: Any, *arguments: Any) -> int:
+    raise IndexError("past the end")
+
+
+def does_nothing(real: Any, *arguments: Any) -> int:
+    return 0
+
+
+FAULTS: dict[str, Loader] = {
+    "signed codes": with_fault("encode", signed_codes),
+    "stores an infinity": with_fault("encode", takes_anything),
+    "lost offset": with_fault("qk", lost_offset),
+    "lost borrow": with_fault("qk", lost_borrow),
+    "one run only": with_fault("av", last_run_only),
+    "overflowing lane": with_fault("av", overflowing_lane),
+    "one query for all": with_fault("query", one_set),
+    "raises": with_fault("score", raises),
+    **{f"{name} does nothing": with_fault(name, does_nothing) for name in kernels.NAMES},
+}
+
+
+@pytest.mark.parametrize("loader", FAULTS.values(), ids=FAULTS)
+def test_a_broken_set_is_refused(loader: Loader) -> None:
+    kernels.register("broken", loader)
+    with pytest.raises(ValueError, match="kernels 'broken' cannot be used here: (differs|self-check)"):
+        kernels.get("broken")
+    assert kernels.best() is kernels.PLAIN
+    assert KVCache(Geometry(1, 1, 1, 4)).kernels is kernels.PLAIN
+    assert kernels.reasons["broken"]
+
+
+def test_a_sound_set_is_taken_first() -> None:
+    kernels.register("mine", lambda: {n: getattr(plain, n) for n in kernels.NAMES})
+    assert kernels.best().name == "mine"
+    assert kernels.get("mine") is kernels.best()
+    kernels.register("better", lambda: plain)
+    assert kernels.best().name == "better"
+
+
+def test_a_set_is_tried_once() -> None:
+    """Loading native code again and again would eat the memory of some boards."""
+    loads = []
+
+    def loader() -> Any:
+        loads.append(1)
+        return with_fault("qk", does_nothing)()
+
+    kernels.register("broken", loader)
+    for _ in range(3):
+        kernels.best()
+    assert loads == [1]
+    kernels.register("broken", lambda: plain)  # offered anew, it gets a new trial
+    assert kernels.best().name == "broken"
+
+
+def test_an_incomplete_set_is_refused() -> None:
+    kernels.register("half", lambda: {"encode": plain.encode})
+    with pytest.raises(ValueError, match="function query is missing"):
+        kernels.get("half")
+
+
+def test_the_reference_cannot_be_replaced() -> None:
+    with pytest.raises(ValueError, match="'plain'"):
+        kernels.register("plain", lambda: plain)
+
+
+def test_an_unknown_set_is_named() -> None:
+    with pytest.raises(ValueError, match="kernels 'fast' cannot be used here: unknown; known: plain, viper"):
+        kernels.get("fast")
+
+
+def test_want_of_memory_is_no_verdict() -> None:
+    def no_memory(real: Any, *arguments: Any) -> int:
+        raise MemoryError
+
+    kernels.register("large", with_fault("av", no_memory))
+    with pytest.raises(MemoryError):
+        kernels.best()
+    assert "large" not in kernels.reasons
+
+
+ON_THE_PORT = """
+from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.kernels import plain
+def load():
+    functions = {n: getattr(plain, n) for n in kernels.NAMES}
+    functions["qk"] = lambda buf, same, a, runs: 0
+    return functions
+kernels.register("broken", load)
+print(KVCache(Geometry(1, 1, 1, 4)).kernels.name, kernels.reasons)
+"""
+
+
+def test_the_port_falls_back_to_viper(upy) -> None:
+    assert upy.run(ON_THE_PORT).startswith("viper {'broken': 'differs from plain in ")
+
+
+MISCOMPILED = """
+import mpy_kv.kernels as kernels
+load = kernels.load_viper
+def miscompiled(path, package=None):
+    names = load(path, package)
+    real = names["qk"]
+    def qk(buf, same, a, runs):
+        done = real(buf, same, a, runs)
+        buf[a[11]] ^= 1
+        return done
+    names["qk"] = qk
+    return names
+kernels.load_viper = miscompiled
+from mpy_kv import Geometry, KVCache
+print(KVCache(Geometry(1, 1, 1, 4)).kernels.name, kernels.reasons)
+"""
+
+
+def test_the_port_falls_back_to_plain_when_viper_is_miscompiled(upy) -> None:
+    assert upy.run(MISCOMPILED).startswith("plain {'viper': 'differs from plain in ")

@@ -1,0 +1,122 @@
+"""Opening a board image: read from a buffer or a file, and every damage refused with its numbers."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import pytest
+import stories_cases  # noqa: F401  (puts boards/apps on the path)
+from stories.errors import ImageError
+from stories.image import Image
+from stories_fixtures import SHAPES, patched, tiny
+
+from kvlab.models.image import Image as HostImage
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("mapped", [True, False])
+def test_reads_what_the_host_reads(shape: str, mapped: bool) -> None:
+    checkpoint, _, data = tiny(shape)
+    image = Image(data if mapped else io.BytesIO(data))
+    host = HostImage.parse(data)
+    c = checkpoint.config
+    for name in ("dim", "hidden", "layers", "heads", "kv_heads", "head_dim", "vocab", "seq_len"):
+        assert getattr(image, name) == getattr(c, name), name
+    assert image.shared == c.shared
+    assert image.model_id == host.header.model_id
+    assert [tuple(x) for x in image.shifts()] == [tuple(x) for x in host.shifts.tolist()]
+    for i, entry in enumerate(host.entries):
+        t = image.tensor(i)
+        assert (t.offset, t.rows, t.columns, t.exponent) == (
+            entry.offset,
+            entry.rows,
+            entry.cols,
+            entry.exponent,
+        )
+    assert image.classifier().offset == host.entries[0 if c.shared else -1].offset
+    assert image.final_norm().offset == host.entries[-1 if c.shared else -2].offset
+
+
+def test_trailing_bytes_of_a_partition_do_no_harm() -> None:
+    data = tiny()[2]
+    assert Image(data + b"\xff" * 5000).dim == Image(io.BytesIO(data + b"\xff" * 700)).dim == 32
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize(
+    ("at", "form", "values", "message"),
+    [
+        (0, "4s", [b"ggml"], "not a board image.*67676d6c.*kvlab convert"),
+        (4, "H", [2], "format 2"),
+        (8, "I", [1 << 30], "cut short: [0-9]+ of 1073741824"),
+        (20, "H", [0], "dim is 0"),
+        (20, "H", [8224], "dim is 8224, must be 1..8192"),
+        (20, "H", [64], "tensor 0 is 320 x 32"),
+        (24, "H", [9], "tensors, 84 expected|[0-9]+ tensors, 83 expected"),
+        (26, "H", [3], "heads 3 is not a multiple of kv_heads 2"),
+        (28, "H", [0], "kv_heads is 0"),
+        (30, "H", [7], "head_dim 7 is odd"),
+        (32, "I", [1 << 16], "vocab is 65536"),
+        (36, "I", [0], "seq_len is 0"),
+        (40, "H", [64], "groups of 64"),
+        (48, "I", [1 << 29], "eps_q32"),
+        (52, "I", [97], "tensor table at 97"),
+        (60, "I", [1 << 20], "rope table at 1048576"),
+        (64, "I", [8], "shifts at 8"),
+        (72, "I", [20], "tokenizer of 20 bytes"),
+        (72, "I", [1 << 31], "tokenizer at [0-9]+, 2147483648 bytes"),
+    ],
+)
+def test_a_wrong_header_is_named(at: int, form: str, values: list, message: str, mapped: bool) -> None:
+    data = patched(tiny()[2], at, form, *values)
+    with pytest.raises(ImageError, match=message):
+        Image(data if mapped else io.BytesIO(data))
+
+
+def test_a_wrong_tensor_is_named() -> None:
+    data = tiny()[2]
+    table = struct.unpack_from("<I", data, 52)[0]
+    for at, value, message in (
+        (0, 1 << 20, "tensor 2 at 1048576"),
+        (8, 31, "32 x 31"),
+        (16, 99, "exponent 99"),
+    ):
+        with pytest.raises(ImageError, match=message):
+            Image(patched(data, table + 2 * 24 + at, "I", value))
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_damage_is_found_by_the_checksum(mapped: bool) -> None:
+    data = bytearray(tiny()[2])
+    data[-20] ^= 1
+    source = bytes(data)
+    with pytest.raises(ImageError, match="checksum [0-9a-f]{8}, the header says [0-9a-f]{8}"):
+        Image(source if mapped else io.BytesIO(source))
+    assert Image(source, check_crc=False).dim == 32
+
+
+@pytest.mark.parametrize("size", [0, 95, 96, 5000, -1])
+def test_a_short_file_is_refused(size: int) -> None:
+    data = tiny()[2][:size]
+    for source in (data, io.BytesIO(data)):
+        with pytest.raises(ImageError, match="bytes"):
+            Image(source)
+
+
+def test_not_a_model_at_all() -> None:
+    with pytest.raises(ImageError, match="buffer or a file open for reading, got int"):
+        Image(7)
+
+
+def test_an_unaligned_buffer_is_refused_on_the_device(upy, tmp_path) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(tiny()[2])
+    shown = upy.run(
+        "import sys, stories\n"
+        "data = b'xy' + open(sys.argv[1], 'rb').read()\n"
+        "try:\n stories.Image(memoryview(data)[2:])\n"
+        "except stories.ImageError as e:\n print(e)\n",
+        [path],
+    )
+    assert "not on a word: align it, or pass the open file" in shown

@@ -1,0 +1,92 @@
+"""Kernels of the stories app: plain, viper and an independent reference give the same bits."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import stories_cases
+import stories_reference
+from stories import kernels
+from stories.kernels import selfcheck, tables
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plain_matches_reference(seed: int) -> None:
+    """Also proves, by the reference's checks, that no intermediate leaves 32 bits."""
+    for case in stories_cases.draw(seed, each=150):
+        got = stories_cases.plain([case])[0]
+        assert got == stories_reference.result(case), case
+
+
+@pytest.mark.parametrize("name", ["plain", "viper"])
+def test_unix_port_matches_plain(name: str, upy) -> None:
+    cases = list(stories_cases.draw(seed=99, each=300))
+    want = stories_cases.plain(cases)
+    got = stories_cases.unix(upy, cases, name)
+    differing = [(c[0], i) for i, (c, a, b) in enumerate(zip(cases, want, got)) if a != b]
+    assert len(got) == len(cases)
+    assert not differing
+
+
+def test_golden_file(upy) -> None:
+    lines = [json.loads(line) for line in stories_reference.GOLDEN.read_text().splitlines()]
+    cases = [case for case, _ in lines]
+    want = [result for _, result in lines]
+    assert {case[0] for case in cases} == set(kernels.NAMES)
+    assert [stories_reference.result(case) for case in cases] == want
+    assert stories_cases.plain(cases) == want
+    assert stories_cases.unix(upy, cases, "viper") == want
+
+
+def test_tables_are_correctly_rounded(upy) -> None:
+    want = [
+        (tables.SINE, stories_reference.SINE),
+        (tables.SIGMOID, stories_reference.SIGMOID),
+        (tables.EXP2, stories_reference.EXP2),
+    ]
+    for table, reference in want:
+        assert list(table) == reference.tolist()
+    shown = upy.run(
+        "import json\nfrom stories.kernels.tables import *\n"
+        "print(json.dumps([list(t) for t in (SINE, SIGMOID, EXP2)]))"
+    )
+    assert json.loads(shown) == [list(table) for table, _ in want]
+
+
+class Broken:
+    """The plain kernels with one of them spoilt."""
+
+    def __init__(self, name: str) -> None:
+        for other in kernels.NAMES:
+            setattr(self, other, getattr(kernels.PLAIN, other))
+        setattr(self, name, self._spoil(getattr(kernels.PLAIN, name)))
+
+    @staticmethod
+    def _spoil(kernel):
+        def spoilt(*arguments):
+            returned = kernel(*arguments)
+            if kernel.__name__ in ("argmax", "pick"):
+                return returned ^ 1
+            target = arguments[kernel.__name__ in WRITES_SECOND]
+            target[-1] = 2 if target[-1] == 3 else 3
+            return returned
+
+        return spoilt
+
+
+WRITES_SECOND = ("embed", "norm", "matvec", "rope_table", "rotate", "narrow", "widen")
+
+
+@pytest.mark.parametrize("name", kernels.NAMES)
+def test_self_check_sees_a_broken_kernel(name: str) -> None:
+    assert selfcheck.compare(kernels.PLAIN, kernels.PLAIN) == ""
+    assert name in selfcheck.compare(kernels.PLAIN, Broken(name))
+
+
+def test_unknown_kernels_are_refused() -> None:
+    with pytest.raises(ValueError, match="plain, viper"):
+        kernels.get("thumb")
+    with pytest.raises(ValueError, match="no native code emitter"):
+        kernels.get("viper")
+    assert kernels.best() is kernels.PLAIN

@@ -1,0 +1,149 @@
+"""Viper gives plain's bits: random geometries and data, and the parameter indexes that both read."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jobs import Job
+
+from mpy_kv.geometry import Geometry, default_group
+from mpy_kv.kernels import params
+
+PACKAGE = Path(params.__file__).parents[1]
+
+
+def random_job(seed: int) -> Job:
+    """A geometry, options, data and a sequence of operations, all by chance."""
+    rng = np.random.default_rng(seed)
+    kv_heads = int(rng.choice([1, 1, 2, 3, 4]))
+    heads = kv_heads * int(rng.choice([1, 1, 2, 3]))
+    head_dim = int(rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 33, 48, 64]))
+    width = kv_heads * head_dim
+    fitting = [g for g in range(1, width + 1) if width % g == 0 and (head_dim % g == 0 or g % head_dim == 0)]
+    geometry = {
+        "layers": int(rng.integers(1, 4)),
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": head_dim,
+        "group": int(rng.choice([*fitting, default_group(kv_heads, head_dim)])),
+    }
+    if rng.random() < 0.2:
+        geometry["capacity"] = 48
+    else:
+        geometry["window"] = int(rng.choice([1, 2, 3, 7, 8, 9, 15, 16, 17, 23]))
+        geometry["sinks"] = int(rng.choice([0, 0, 1, 4, 9]))
+    ops: list = []
+    length = token = 0
+    while token < 36:
+        kind = rng.choice(["step", "step", "step", "prefill", "prefill-commit", "append-only", "rollback", "seek"])
+        n = 1
+        if kind.startswith("prefill"):
+            n = int(rng.choice([1, 2, 5, 9, 14]))
+        if "capacity" in geometry and length + n > 48:
+            break
+        if kind == "rollback":
+            n = int(rng.integers(0, min(length, 8) + 1))
+            ops.append(["rollback", n])
+            length -= n
+        elif kind == "seek":
+            if "capacity" in geometry or length < geometry["sinks"] or rng.random() < 0.7:
+                continue
+            length += int(rng.integers(0, 1000))
+            ops.append(["seek", length])
+        else:
+            ops.append([str(kind), token, n] if kind.startswith("prefill") else [str(kind), token])
+            token += n
+            length += n if kind != "append-only" else 0
+    layers, q_row = geometry["layers"], heads * head_dim
+
+    def noise(columns: int, size: float) -> np.ndarray:
+        x = rng.normal(size=(token, layers, columns)) * np.exp2(rng.normal(size=(token, layers, 1)) * size)
+        x[rng.random(x.shape) < 0.05] = 0
+        x[rng.random(x.shape[:2]) < 0.05] = 0
+        return x
+
+    spread = float(rng.choice([0, 1, 3]))
+    parts = [noise(width, spread), noise(width, spread), noise(q_row, 2), noise(q_row, 2)]
+    if rng.random() < 0.5:
+        shifts = rng.integers(-3, 13, size=(layers, 2)).tolist()
+        options = {"kv_shift": shifts, "q_shift": int(rng.integers(0, 14)), "out_shift": int(rng.integers(-2, 16))}
+        return Job(geometry, ops, *[np.clip(x * 2000, -32768, 32767) for x in parts], **options)
+    extreme = float(rng.choice([1, 1, 1e-5, 1e-8, 1e4]))
+    return Job(geometry, ops, *[x * extreme for x in parts[:2]], *parts[2:])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_viper_equals_plain(seed: int, upy) -> None:
+    job = random_job(seed)
+    plain, plain_buffer = job.plain()
+    viper, viper_buffer = job.unix(upy)
+    unsigned = f"u{plain.itemsize}"  # NaN or -0.0 would compare wrongly as floats
+    assert np.array_equal(plain.view(unsigned), viper.view(unsigned)), job.job
+    assert len(plain_buffer) == Geometry(**job.job["geometry"]).bytes()
+    assert plain_buffer == viper_buffer, job.job
+
+
+def test_weights_at_every_exponent(upy) -> None:
+    """Around each threshold of the weights kernel, from one unit of score is everything to it is nothing."""
+    assert int(upy.run(Path(__file__).parent / "device" / "weights_sweep.py")) == 110 * 4 * 3
+
+
+def indexes(path: Path, array: str) -> dict[str, set[int]]:
+    """Function -> indexes with which it subscripts `array`: literals, or names of params.py.
+
+    `a[NAME + 1]` is the one after NAME, `a[NAME + which]` both."""
+    found: dict[str, set[int]] = {}
+    for function in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        mine: set[int] = set()
+        for node in ast.walk(function):
+            if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == array):
+                continue
+            index = node.slice
+            if isinstance(index, ast.BinOp) and isinstance(index.left, ast.Name):
+                first = getattr(params, index.left.id)
+                fixed = isinstance(index.right, ast.Constant)
+                mine |= {first + 1} if fixed else {first, first + 1}
+            elif isinstance(index, ast.Name):
+                mine.add(getattr(params, index.id))
+            elif isinstance(index, ast.Constant):
+                mine.add(index.value)
+            elif isinstance(index, ast.Attribute):
+                mine.add(getattr(params, index.attr))
+        found[function.name] = mine
+    return found
+
+
+@pytest.mark.parametrize(("array", "extra"), [("a", {params.MASK31}), ("e", {params.E_MASK31})])
+def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]) -> None:
+    """viper.py holds literals: function by function they are the numbers of the names in plain.py.
+
+    Left out are the mask, which only native code needs, and N and RUNS: either tells a loop where to end.
+    """
+    extra = extra | ({params.N, params.RUNS} if array == "a" else set())
+    plain = indexes(PACKAGE / "kernels" / "plain.py", array)
+    viper = indexes(PACKAGE / "kernels" / "viper.py", array)
+    assert len(viper) == 9
+    for name, used in viper.items():
+        assert used - extra == plain[name] - extra, name
+
+
+def test_cache_writes_the_parameters_that_it_means() -> None:
+    """The literals in the hot path of cache.py."""
+    a = indexes(PACKAGE / "cache.py", "a")["_attend_row"]
+    named = ("Q_AT", "SETS", "SINK_QUERY", "Q_SHIFT", "OUT_SHIFT", "CODES", "VCODES", "QUERY", "QUERIES", "QUERY_BYTES")
+    assert a <= {getattr(params, n) for n in (*named, "OUT_AT", "SCALES", "VSCALES", "SLICE")}
+    e = indexes(PACKAGE / "cache.py", "e")["_store"]
+    assert e == {params.E_AT, params.E_CODES, params.E_SCALES, params.E_SHIFT}
+
+
+def test_parameter_indexes_are_distinct() -> None:
+    """Two names with one number would be one parameter."""
+    names = [n for n in vars(params) if n.isupper() and n not in ("BIAS", "TOO_LARGE")]
+    for first in (True, False):
+        mine = [getattr(params, n) for n in names if n.startswith("E_") == first]
+        assert sorted(mine) == list(range(len(mine)))

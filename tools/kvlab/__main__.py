@@ -1,0 +1,5 @@
+"""`python -m kvlab`."""
+
+from kvlab.cli import run
+
+run()

@@ -1,0 +1,137 @@
+"""What the fixed-point device costs in quality, on real text: nats per token and top-1 agreement.
+
+The device's logits come from the stories app itself, run on the MicroPython unix port with the
+fastest kernels that pass their self-check; keys and values "as stored" from the device's own
+encoder. The float side is models.reference; the two share no code.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvlab.bench.stored import DeviceCodec
+from kvlab.errors import FellShort
+from kvlab.models.reference import Reference, cross_entropy
+from unix_port import port
+
+Array = NDArray[Any]
+Passage = Sequence[int]
+
+RESET = -1  # of the stories app's dump
+
+
+def device_logits(image: bytes, passages: Sequence[Passage], window: int) -> list[Array]:
+    """The device's logits (T-1, vocab) of each passage, every token seeing all before it.
+
+    Each passage starts from an empty cache; `window` must be at least the longest.
+    """
+    ids: list[int] = []
+    for passage in passages:
+        ids += [RESET, *passage[:-1]]
+    with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
+        place = Path(folder)
+        (place / "model").write_bytes(image)
+        (place / "ids").write_bytes(np.array(ids, "<i4").tobytes())
+        run = "import sys; from stories import app; app.main(sys.argv[1:])"
+        options = ["--model", str(place / "model"), "--window", str(window), "--sinks", "0"]
+        done = port.run(
+            ["-c", run, *options, "--dump", str(place / "ids"), str(place / "logits")],
+            heap_bytes=len(image) * 2 + (32 << 20),
+        )
+        if done.status != 0:
+            raise FellShort(f"bench loss: the device's run failed: {done.stderr.strip()}")
+        raw = (place / "logits").read_bytes()
+    magic, vocab, point, _ = struct.unpack_from("<4sIII", raw)
+    if magic != b"MKVL":
+        raise FellShort("bench loss: the device wrote no logits")
+    rows = np.frombuffer(raw, "<i4", offset=16).reshape(-1, vocab)
+    ends = np.cumsum([len(p) - 1 for p in passages])
+    return [part / 2.0**point for part in np.split(rows, ends[:-1])]
+
+
+class Tally:
+    """Sums over predicted tokens."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.float_nats = 0.0
+        self.device_nats = 0.0
+        self.agree = 0
+        self.stored_nats: dict[int, float] = {}
+
+
+def _judge(
+    model: Reference,
+    image: bytes,
+    passages: Sequence[Passage],
+    window: int,
+    groups: Sequence[int],
+    done: Callable[[int], None],
+) -> Tally:
+    """One worker's share."""
+    tally = Tally()
+    c = model.config
+    codecs = {g: DeviceCodec(c.kv_heads, c.head_dim, g) for g in groups}
+    try:
+        for passage, device in zip(passages, device_logits(image, passages, window), strict=True):
+            logits = model.forward(passage[:-1])
+            tally.tokens += len(device)
+            tally.float_nats += cross_entropy(logits, passage[1:]).sum()
+            tally.device_nats += cross_entropy(device, passage[1:]).sum()
+            tally.agree += int((device.argmax(-1) == logits.argmax(-1)).sum())
+            for g, codec in codecs.items():
+                nats = model.nats(passage, kv_transform=codec.transform).sum()
+                tally.stored_nats[g] = tally.stored_nats.get(g, 0.0) + nats
+            done(1)
+    finally:
+        for codec in codecs.values():
+            codec.close()
+    return tally
+
+
+def measure(
+    model: Reference,
+    image: bytes,
+    passages: Sequence[Passage],
+    groups: Sequence[int],
+    done: Callable[[int], None] = lambda _n: None,
+) -> dict[str, Any]:
+    """The figures of `kvlab bench loss`. `groups`: group sizes of int8 storage to measure alone.
+
+    int8_gN_ppl_pct: change of perplexity when only keys and values are stored as int8 in groups
+    of N and all else stays float32. device_change_pct: change of the loss in nats, whole pipeline.
+    """
+    longest = max(len(p) - 1 for p in passages)
+    workers = min(os.cpu_count() or 1, len(passages))
+    shares = [passages[i::workers] for i in range(workers)]
+    tallies = []
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [
+            pool.submit(_judge, model, image, share, longest, groups, done) for share in shares
+        ]
+        for job in as_completed(jobs):
+            tallies.append(job.result())
+    tokens = sum(t.tokens for t in tallies)
+    float_nats = sum(t.float_nats for t in tallies) / tokens
+    device_nats = sum(t.device_nats for t in tallies) / tokens
+    figures: dict[str, Any] = {
+        "passages": len(passages),
+        "tokens": tokens,
+        "float32_nats": float_nats,
+        "device_nats": device_nats,
+        "device_change_pct": 100 * (device_nats / float_nats - 1),
+        "top1_pct": 100 * sum(t.agree for t in tallies) / tokens,
+    }
+    for g in groups:
+        nats = sum(t.stored_nats[g] for t in tallies) / tokens
+        figures[f"int8_g{g}_ppl_pct"] = 100 * float(np.expm1(nats - float_nats))
+    return figures

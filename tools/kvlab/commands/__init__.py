@@ -1,0 +1,3 @@
+"""The commands. Each module here exposes `command`, a `click.Command`, and imports what is slow
+inside it.
+"""

@@ -1,0 +1,161 @@
+"""`kvlab emulate`: a script on the unix port, as if on a board."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvlab import options, output
+from kvlab.boards import Board
+from kvlab.errors import BadInput, FellShort
+from unix_port import launcher
+from unix_port.port import PortError
+
+
+def _flash_files(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> list[launcher.FlashFile]:
+    """`FILE` or `FILE@OFFSET`, any number of them."""
+    files = []
+    for text in given:
+        name, at, place = text.rpartition("@")
+        if not at:
+            name, place = text, "0"
+        path = options.existing_file(name, "--flash")
+        try:
+            offset = options.parse_size(place)
+        except ValueError as error:
+            raise BadInput(f"--flash {text}: offset {error}") from error
+        files.append(launcher.FlashFile(path.read_bytes(), offset, name=f"--flash {name}"))
+    return files
+
+
+@click.command(
+    epilog="""Examples:
+
+\b
+  kvlab emulate hello.py --board rp2040
+  kvlab emulate boards/rp2040/main.py --flash out/model.bin@0x10000 --peak
+  kvlab emulate soak.py --heap-bytes 128KiB --json out/soak.json -- --tokens 1000
+"""
+)
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@options.board_option
+@click.option(
+    "--heap-bytes",
+    type=options.Size(least=launcher.MIN_HEAP_BYTES),
+    metavar="SIZE",
+    help="Another heap than the board's: 200000, 128KiB.",
+)
+@click.option(
+    "--flash",
+    multiple=True,
+    metavar="FILE@OFFSET",
+    callback=_flash_files,
+    help="Put FILE into the flash, OFFSET bytes into the storage region. May be repeated.",
+)
+@click.option(
+    "--flash-out",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write the flash as the script leaves it to FILE.",
+)
+@click.option(
+    "--compiled",
+    is_flag=True,
+    help="Let it find mpy_kv and the apps as .mpy files, as they are deployed.",
+)
+@click.option(
+    "--peak",
+    is_flag=True,
+    help="Also search for the smallest heap it runs in: some ten runs more.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Stop it after that.",
+)
+@output.json_option
+def command(
+    script: str,
+    arguments: tuple[str, ...],
+    board: Board,
+    heap_bytes: int | None,
+    flash: list[launcher.FlashFile],
+    flash_out: Path | None,
+    compiled: bool,
+    peak: bool,
+    timeout_s: float | None,
+    json_path: Path | None,
+) -> None:
+    """Run SCRIPT on the MicroPython unix port behind a board's fence: its heap, its flash, its
+    modules.
+
+    ARGUMENTS after `--` become sys.argv[1:]. What SCRIPT prints comes first, the report after it.
+    Exit status: 0 it ran and fits, 1 it failed or does not fit, 2 bad input.
+    """
+    path = options.existing_file(script, "SCRIPT")
+    how: dict[str, Any] = {
+        "heap_bytes": heap_bytes,
+        "flash": flash,
+        "timeout_s": timeout_s,
+        "compiled": compiled,
+    }
+    try:
+        sys.stdout.flush()
+        report = launcher.emulate(
+            path, arguments, board.machine, flash_out=flash_out, stream=True, **how
+        )
+        if peak and report.outcome in ("ok", "does not fit"):
+            with output.waiting("Searching for the smallest heap ..."):
+                report.heap_peak_bytes = launcher.smallest_heap(
+                    path, arguments, board.machine, first=report, **how
+                )
+    except PortError as error:
+        raise BadInput(str(error)) from error
+    show(board, report)
+    if json_path is not None:
+        output.write_json(json_path, report.figures())
+    if not report.fits:
+        raise FellShort(report.verdict)
+
+
+def show(board: Board, report: launcher.Report) -> None:
+    """Print the report as a table, and below it in what its figures differ from the board's."""
+
+    def size(count: int | None) -> str:
+        return "unknown" if count is None else output.size(count)
+
+    rows = [
+        ("board", f"{board.title} ({board.name}), {report.clock_hz / 1e6:g} MHz"),
+        ("outcome", report.verdict),
+        ("heap limit", size(report.heap_limit_bytes)),
+        ("most live at a mark or the end", size(report.heap_live_peak_bytes)),
+    ]
+    if report.heap_peak_bytes is not None:
+        rows.append(("peak heap (smallest that runs)", size(report.heap_peak_bytes)))
+    rows += [
+        ("machine code, not counted", f"{size(report.native_code_bytes)} of x64"),
+        (
+            "largest single object",
+            f"{size(report.largest_object_bytes)} {report.largest_object_kind or ''}"
+            f"; the board has {size(report.largest_object_limit_bytes)} in one piece",
+        ),
+        ("allocated in all", size(report.allocated_bytes)),
+        (
+            "flash",
+            f"{size(report.flash_bytes)}; {report.flash_erases or 0:,} blocks erased,"
+            f" {report.flash_programs or 0:,} pages programmed",
+        ),
+    ]
+    if report.seconds is not None:
+        rows.append(("time on this machine", f"{report.seconds:.3f} s"))
+    output.table("", rows)
+    for note in report.notes:
+        click.echo(f"- {note}")

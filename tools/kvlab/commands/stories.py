@@ -1,0 +1,173 @@
+"""`kvlab stories`: a story, told by the app on an emulated board."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from kvlab import options, output, story
+from kvlab.boards import Board
+from kvlab.models.load import load_image
+
+
+class Decimal(click.ParamType):
+    """A number within bounds, passed on as it was written: the board has no floats to read it with."""
+
+    name = "number"
+
+    def __init__(self, least: float, most: float) -> None:
+        self.least, self.most = least, most
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        text = str(value)
+        try:
+            number = float(text)
+        except ValueError:
+            self.fail(f"{text} is not a number", param, ctx)
+        if not self.least <= number <= self.most:
+            self.fail(f"{text} is not within {self.least:g}..{self.most:g}", param, ctx)
+        return text
+
+
+@click.command(
+    epilog="""Example:
+
+\b
+  kvlab stories --board rp2040 --model stories260K.bin --tokens 40 --greedy
+"""
+)
+@options.board_option
+@click.option(
+    "--model",
+    required=True,
+    metavar="FILE",
+    help="Board image, or a llama2.c checkpoint, converted on the fly.",
+)
+@click.option(
+    "--tokenizer", metavar="FILE", help="A checkpoint's tokenizer [default: the one beside it]."
+)
+@click.option(
+    "--tokens",
+    type=click.IntRange(1, 10_000_000),
+    default=200,
+    show_default=True,
+    help="How many to tell.",
+)
+@click.option("--prompt", default="", metavar="TEXT", help="How the story starts.")
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Recent tokens kept [default: the board's].",
+)
+@click.option(
+    "--sinks",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="First tokens kept on top [default: 4].",
+)
+@click.option(
+    "--temperature", type=Decimal(0, 100), default="0.8", show_default=True, help="0 is greedy."
+)
+@click.option(
+    "--top-p",
+    type=Decimal(0, 1),
+    default="0.9",
+    show_default=True,
+    help="Draw from the likeliest that make up P.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    help="Same seed, same story.",
+)
+@click.option("--greedy", is_flag=True, help="Always the likeliest token.")
+@click.option("--stop", is_flag=True, help="End with the first story instead of starting another.")
+@click.option(
+    "--kernels",
+    type=click.Choice(["viper", "plain"]),
+    help="[default: the fastest that passes its check]",
+)
+@click.option(
+    "--peak",
+    is_flag=True,
+    help="Also search for the smallest heap it runs in: some ten short runs more.",
+)
+@output.json_option
+def command(
+    board: Board,
+    model: str,
+    tokenizer: str | None,
+    tokens: int,
+    prompt: str,
+    window: int | None,
+    sinks: int | None,
+    temperature: str,
+    top_p: str,
+    seed: int,
+    greedy: bool,
+    stop: bool,
+    kernels: str | None,
+    peak: bool,
+    json_path: Path | None,
+) -> None:
+    """Tell a story on an emulated BOARD with the model in FILE, its KV cache in mpy_kv.
+
+    Exit status: 0 told, 1 it failed or does not fit the board, 2 bad input.
+    """
+    path = options.existing_file(model, "--model")
+    image = load_image(path, tokenizer)
+    telling = story.Telling(
+        tokens=tokens,
+        prompt=prompt,
+        window=window,
+        sinks=sinks,
+        temperature=temperature,
+        top_p=top_p,
+        seed=seed,
+        greedy=greedy,
+        stop=stop,
+        kernels=kernels,
+    )
+    sys.stdout.flush()
+    told = story.tell(board, image.data, telling, stream=True)
+    if peak:
+        with output.waiting("Searching for the smallest heap it runs in ..."):
+            told = story.with_peak(board, image.data, told)
+    show(board, told)
+    if json_path is not None:
+        output.write_json(json_path, {"model": str(path), **told.figures})
+
+
+def show(board: Board, told: story.Told) -> None:
+    """The figures below a story."""
+    f = told.figures
+    rows = [
+        ("board", f"{board.title} ({board.name})"),
+        (
+            "told",
+            f"{f['tokens']:,} tokens in {f['seconds']:.2f} s on this machine, {f['kernels']} kernels",
+        ),
+        (
+            "KV cache",
+            f"{output.size(f['kv_bytes'])} visible, {output.size(f['buffer_bytes'])} in all",
+        ),
+        (
+            "window",
+            f"{f['window']:,} tokens and {f['sinks']} sinks; {f['evicted_tokens']:,} tokens evicted",
+        ),
+        ("allocated per token", f"{f['alloc_bytes_per_token']:,} B"),
+        (
+            "heap",
+            f"{output.size(f['heap_live_bytes'])} live of {output.size(f['heap_limit_bytes'])}",
+        ),
+    ]
+    if f["heap_peak_bytes"] is not None:
+        rows.append(("smallest heap it runs in", output.size(f["heap_peak_bytes"])))
+    output.table("", rows)

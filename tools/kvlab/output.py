@@ -1,0 +1,164 @@
+"""How commands write: JSON figures, tables, a bar or a spinner on stderr when work is slow."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from kvlab.errors import BadInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PROGRESS_AFTER_S = 2.0
+
+
+def json_option(command: F) -> F:
+    """`--json FILE` as parameter `json_path: Path | None`; refused early if not writable."""
+    decorate = click.option(
+        "--json",
+        "json_path",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        callback=lambda _context, _option, path: path and prepare(path),
+        help="Write the figures to FILE.",
+    )
+    return decorate(command)
+
+
+def prepare(path: Path) -> Path:
+    """Make the parent folder of `path` and check that a file can be written there."""
+    if path.is_dir():
+        raise BadInput(f"--json {path}: is a folder; name a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--json {path}: cannot make its folder: {error.strerror}") from error
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise BadInput(f"--json {path}: not writable; name another file")
+    return path
+
+
+def write_json(path: Path, figures: dict[str, Any]) -> None:
+    """Write `figures` as JSON. NaN and infinities are bugs: ValueError names the key."""
+    odd = next(_not_finite(figures, ""), None)
+    if odd is not None:
+        raise ValueError(f"{odd} is not a finite number")
+    prepare(path)
+    text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False, default=_plain)
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"--json {path}: cannot write: {error.strerror}") from error
+
+
+def _not_finite(value: Any, where: str) -> Iterator[str]:
+    """The places below `value` that hold NaN or an infinity."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _not_finite(inner, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            yield from _not_finite(inner, f"{where}[{index}]")
+    elif hasattr(value, "tolist"):  # numpy, scalars too
+        yield from _not_finite(value.tolist(), where)
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield where
+
+
+def _plain(value: Any) -> Any:
+    """numpy scalars and arrays, and paths, as what JSON knows."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"{type(value).__name__} does not go into JSON")
+
+
+def table(title: str, rows: Iterable[Sequence[str]], header: Sequence[str] = ()) -> None:
+    """Print rows of text as a table; cut to the terminal's width only where there is one."""
+    grid = Table(
+        title=title, title_justify="left", box=box.SIMPLE, show_header=bool(header), pad_edge=False
+    )
+    for name in header:
+        grid.add_column(name)
+    for row in rows:
+        grid.add_row(*row)
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, width=160)
+    console.print(grid)
+
+
+def size(count: int) -> str:
+    """Bytes for people: `239,776 B (234.2 KiB)`."""
+    if count < 1024:
+        return f"{count:,} B"
+    if count < 1024 * 1024:
+        return f"{count:,} B ({count / 1024:.1f} KiB)"
+    return f"{count:,} B ({count / (1024 * 1024):.2f} MiB)"
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr for work of `total` steps, shown only once it has taken longer than two
+    seconds.
+
+    `with progress("Converting", 45) as done: ...; done(1)`. Silent when stderr is no terminal.
+    """
+    started = time.monotonic()
+    bar: Progress | None = None
+    finished = 0
+
+    def done(steps: int = 1) -> None:
+        nonlocal bar, finished
+        finished += steps
+        if bar is None and sys.stderr.isatty() and time.monotonic() - started > PROGRESS_AFTER_S:
+            bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            bar.add_task(what, total=total)
+            bar.start()
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=finished)
+
+    try:
+        yield done
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """A spinner on stderr for work of unknown length, shown only after two seconds."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    status = Console(stderr=True).status(what)
+    timer = threading.Timer(PROGRESS_AFTER_S, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        status.stop()

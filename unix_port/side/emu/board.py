@@ -1,0 +1,6 @@
+"""The facts of the emulated board, filled in by boot before any stand-in is imported."""
+
+NAME = ""
+CLOCK_HZ = 0
+CLOCK_MAX_HZ = 0
+PARTITION = None  # {label, subtype, address} on esp32 boards
