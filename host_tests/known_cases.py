@@ -19,5 +19,5 @@ RUNTIMES = ("plain on CPython", "plain on unix", "viper on unix")
 def result(name: str, runtime: str, upy: Any) -> Any:
     """The case's result as JSON gives it back."""
     if runtime == "plain on CPython":
-        return json.loads(json.dumps(cases.CASES[name](kernels.PLAIN)))
+        return json.loads(json.dumps(cases.CASES[name](kernels.get("plain"))))
     return json.loads(upy.run(DEVICE / "cases.py", [name, runtime.split()[0]], heap_bytes=8 << 20))

@@ -216,7 +216,7 @@ def draw(seed: int, each: int) -> Iterator[Case]:
 
 def plain(cases: list[Case]) -> list[list]:
     """Results of the plain kernels in this process."""
-    return [stories_kernels.run(case, kernels.PLAIN) for case in cases]
+    return [stories_kernels.run(case, kernels.get("plain")) for case in cases]
 
 
 def unix(upy, cases: list[Case], kernel_set: str) -> list[list]:

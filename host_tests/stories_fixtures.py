@@ -19,7 +19,7 @@ from tiny_model import write_tiny
 from kvlab.models.image import HALF_SPLIT, convert
 from kvlab.models.llama2c import Checkpoint, read_checkpoint
 from kvlab.models.tokenizer import Tokenizer, read_tokenizer
-from mpy_kv.kernels import PLAIN as KV_PLAIN
+from mpy_kv import kernels as kv_kernels
 from unix_port import port
 
 SHAPES = {
@@ -61,8 +61,8 @@ def half_split(image: bytes) -> bytes:
 def llama(image: bytes, mapped: bool = True, row_buffer_bytes: int = 4096, **context) -> Llama:
     """The model in this process, plain kernels."""
     opened = Image(image if mapped else io.BytesIO(image))
-    cache = make_cache(opened, kernels=KV_PLAIN, **context)
-    return Llama(opened, cache, kernels.PLAIN, row_buffer_bytes)
+    cache = make_cache(opened, kernels=kv_kernels.get("plain"), **context)
+    return Llama(opened, cache, kernels.get("plain"), row_buffer_bytes)
 
 
 def parse_logits(raw: bytes) -> np.ndarray:

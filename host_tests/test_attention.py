@@ -111,8 +111,8 @@ def build(
 def test_error_against_float64(shape: str, window: int, int16: bool, upy, record_property) -> None:
     job, layout, length = build(shape, window, int16)
     found = errors(job, layout, *job.unix(upy), length)
-    record_property("kernel_l2_pct", round(100 * found.kernel, 3))
-    record_property("query_l2_pct", round(100 * found.query, 3))
+    record_property("kernel_l2_pct", round(100 * float(found.kernel), 3))
+    record_property("query_l2_pct", round(100 * float(found.query), 3))
     print(f"{shape}, window {window}: kernel {found.kernel:.3%}, query {found.query:.3%} of RMS |V|")
     assert found.kernel <= LIMIT
     assert found.query < 0.5, "the query's own quantisation is out of proportion"

@@ -33,14 +33,14 @@ def test_the_pico_finds_its_model_in_flash(image, block):
     if block:
         files.append(FlashFile(image.read_bytes()[:200]))
     program = BOARDS / "rp2040" / "main.py"
-    report = launcher.emulate(program, [20], machine, flash=files, timeout_s=60)
+    report = launcher.emulate(program, ["--tokens", 20], machine, flash=files, timeout_s=60)
     told(report, 20)
     assert report.fits
 
 
 def test_the_pico_without_a_model_says_what_to_do():
     machine = boards.load("rp2040").machine
-    report = launcher.emulate(BOARDS / "rp2040" / "main.py", [20], machine, timeout_s=60)
+    report = launcher.emulate(BOARDS / "rp2040" / "main.py", ["--tokens", 20], machine, timeout_s=60)
     assert report.outcome == "failed"
     assert "no model: copy a board image to model.mkvm" in report.error
 
@@ -49,6 +49,6 @@ def test_the_esp32_reads_its_model_from_a_file(image):
     machine = boards.load("esp32s3").machine
     program = BOARDS / "esp32s3" / "main.py"
     # More heap than the board has: compiling from source takes it. Deployed files are compiled.
-    report = launcher.emulate(program, [image, 20], machine, heap_bytes=320 * 1024, timeout_s=60)
+    report = launcher.emulate(program, ["--model", image, "--tokens", 20], machine, heap_bytes=320 * 1024, timeout_s=60)
     told(report, 20)
     assert report.clock_hz == 240_000_000

@@ -85,7 +85,7 @@ def test_sinks_are_asked_at_their_own_position(runtime: str, upy) -> None:
 
 
 def full_cache() -> tuple[KVCache, array, array]:
-    cache = KVCache(Geometry(2, 1, 1, 4, capacity=6), kernels=kernels.PLAIN)
+    cache = KVCache(Geometry(2, 1, 1, 4, capacity=6), kernels=kernels.get("plain"))
     x = array("f", [1, 2, 3, 4])
     many = array("f", list(x) * 4)
     for layer in (0, 1):
@@ -128,7 +128,7 @@ def test_nothing_is_written_beyond_the_buffer() -> None:
     """A cache without a window, filled to the last token inside a larger buffer."""
     g = Geometry(2, 2, 1, 5, capacity=7)
     frame = bytearray(b"\xee" * (g.bytes() + 64))
-    cache = KVCache(g, memoryview(frame)[32 : 32 + g.bytes()], kernels=kernels.PLAIN)
+    cache = KVCache(g, memoryview(frame)[32 : 32 + g.bytes()], kernels=kernels.get("plain"))
     x = array("f", range(5))
     q, out = array("f", range(10)), array("f", range(10))
     for _ in range(7):

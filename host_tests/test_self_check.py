@@ -18,9 +18,10 @@ Loader = Callable[[], Any]
 @pytest.fixture(autouse=True)
 def _fresh_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has the registry to itself."""
-    monkeypatch.setattr(kernels, "_extra", [])
-    monkeypatch.setattr(kernels, "_found", {})
-    monkeypatch.setattr(kernels, "reasons", {})
+    monkeypatch.setattr(kernels.FAMILY, "_extra", [])
+    monkeypatch.setattr(kernels.FAMILY, "_found", {})
+    for name in list(kernels.reasons):
+        monkeypatch.delitem(kernels.reasons, name)
 
 
 def with_fault(name: str, fault: Callable[..., int]) -> Loader:
@@ -110,8 +111,8 @@ def test_a_broken_set_is_refused(loader: Loader) -> None:
     kernels.register("broken", loader)
     with pytest.raises(ValueError, match="kernels 'broken' cannot be used here: (differs|self-check)"):
         kernels.get("broken")
-    assert kernels.best() is kernels.PLAIN
-    assert KVCache(Geometry(1, 1, 1, 4)).kernels is kernels.PLAIN
+    assert kernels.best() is kernels.get("plain")
+    assert KVCache(Geometry(1, 1, 1, 4)).kernels is kernels.get("plain")
     assert kernels.reasons["broken"]
 
 
@@ -182,8 +183,8 @@ def test_the_port_falls_back_to_viper(upy) -> None:
 
 
 MISCOMPILED = """
-import mpy_kv.kernels as kernels
-load = kernels.load_viper
+from mpy_kv.kernels import family
+load = family.load_viper
 def miscompiled(path, package=None):
     names = load(path, package)
     real = names["qk"]
@@ -193,8 +194,8 @@ def miscompiled(path, package=None):
         return done
     names["qk"] = qk
     return names
-kernels.load_viper = miscompiled
-from mpy_kv import Geometry, KVCache
+family.load_viper = miscompiled
+from mpy_kv import Geometry, KVCache, kernels
 print(KVCache(Geometry(1, 1, 1, 4)).kernels.name, kernels.reasons)
 """
 

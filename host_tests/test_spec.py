@@ -33,7 +33,7 @@ def _hex_of(text: str) -> bytes:
 def test_worked_example_of_the_cache_buffer():
     (dump,) = re.findall(r"```text cache-block\n(.*?)```", SPEC.read_text(), re.DOTALL)
     g = Geometry(layers=1, heads=2, kv_heads=1, head_dim=4, window=2, sinks=1)
-    cache = KVCache(g, kernels=kernels.PLAIN)
+    cache = KVCache(g, kernels=kernels.get("plain"))
     for k, v in TOKENS:
         cache.append(0, array("f", k), array("f", v))
         cache.commit()
@@ -45,7 +45,7 @@ def test_worked_example_of_the_cache_buffer():
 def test_an_independent_reading_of_the_spec_finds_the_values():
     cache = KVCache(
         Geometry(layers=1, heads=2, kv_heads=1, head_dim=4, window=2, sinks=1),
-        kernels=kernels.PLAIN,
+        kernels=kernels.get("plain"),
     )
     for k, v in TOKENS:
         cache.append(0, array("f", k), array("f", v))

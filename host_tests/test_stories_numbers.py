@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 import stories_cases as sc
-from stories.kernels import PLAIN
+from stories import kernels
 from stories.kernels.tables import EXP2, SIGMOID, SINE
 from stories_reference import unpack
 
 ONE = 1 << 16  # point 16
+
+PLAIN = kernels.get("plain")
 
 
 def ints(values):

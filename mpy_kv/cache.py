@@ -29,20 +29,31 @@ from .kernels import params as P
 from .kernels.tables import EXP2, log_scale
 from .pools.fixed import FixedPool
 
-# What a layer holds in this step.
-_NOTHING, _STORED, _STAGED = 0, 1, 2
+# What a layer holds in this step. _CUT: a staged layer is being stored; after an exception its window
+# may be overwritten, so that it must be staged again before it is attended.
+_NOTHING, _STORED, _STAGED, _CUT = 0, 1, 2, 3
+
+
+def _per_layer(name, value, layers):
+    """`value` as a list with one entry a layer."""
+    if type(value) is int:
+        return [value] * layers
+    if not isinstance(value, (list, tuple)):
+        raise BadArgument("%s must be a whole number or a list, got %r" % (name, value))
+    if len(value) != layers:
+        raise BadArgument(
+            "%s must be one number or %d (one a layer), got %d" % (name, layers, len(value))
+        )
+    return list(value)
 
 
 def _shifts(name, value, layers, default):
-    """Per-layer list of BIAS + shift."""
+    """Per-layer array of BIAS + shift."""
     if value is None:
         return default
-    if isinstance(value, int):
-        value = [value] * layers
-    if len(value) != layers:
-        raise BadArgument("%s must be one number or %d (one a layer), got %d" % (name, layers, len(value)))
+    value = _per_layer(name, value, layers)
     for s in value:
-        if not isinstance(s, int) or s < -31 or s > 31:
+        if type(s) is not int or s < -31 or s > 31:
             raise BadArgument("%s must be whole numbers in -31..31, got %r" % (name, s))
     return array("i", [P.BIAS + s for s in value])
 
@@ -63,18 +74,21 @@ class KVCache:
         g = self.geometry = geometry
         if kernels is None:
             kernels = kernel_sets.best()
+        if not hasattr(kernels, "encode"):
+            raise BadArgument("kernels must be a set from mpy_kv.kernels.get(name), got %r" % (kernels,))
         self.kernels = kernels
 
         floats = array("i", [0] * g.layers)
         self._k_shift = self._v_shift = self._q_shift = self._out_shift = floats
         self._int16 = kv_shift is not None
         if self._int16:
-            pairs = [kv_shift] * g.layers if isinstance(kv_shift, int) else kv_shift
-            if len(pairs) != g.layers:
-                raise BadArgument(
-                    "kv_shift must be one number or %d (one a layer), got %d" % (g.layers, len(pairs))
-                )
-            pairs = [(s, s) if isinstance(s, int) else s for s in pairs]
+            pairs = _per_layer("kv_shift", kv_shift, g.layers)
+            pairs = [(s, s) if type(s) is int else s for s in pairs]
+            for s in pairs:
+                if not isinstance(s, (list, tuple)) or len(s) != 2:
+                    raise BadArgument(
+                        "kv_shift of a layer must be a whole number or (k_shift, v_shift), got %r" % (s,)
+                    )
             self._k_shift = _shifts("kv_shift", [s[0] for s in pairs], g.layers, None)
             self._v_shift = _shifts("kv_shift", [s[1] for s in pairs], g.layers, None)
             self._q_shift = _shifts("q_shift", q_shift, g.layers, self._k_shift)
@@ -108,7 +122,7 @@ class KVCache:
         a[P.KSCALE] = first + g.at_kscale
         a[P.VSCALE] = first + g.at_vscale
         a[P.SCALE_ROW] = g.scale_row
-        a[P.SHIFTS] = first + g.at_shifts
+        a[P.UNITS] = first + g.at_units
         a[P.SUMS] = first + g.at_sums
         a[P.QUERIES] = first + g.at_queries
         a[P.QUERY_BYTES] = g.query_bytes
@@ -128,13 +142,14 @@ class KVCache:
         e[P.E_SLICES] = g.slices
         e[P.E_MASK31] = 0x7FFFFFFF
 
+        # State. Each change is ordered so that an exception between any two lines (KeyboardInterrupt may
+        # come anywhere) leaves the state before it, or the state after it: the store that decides comes last.
         self.length = 0  # tokens committed = position of the next one; written by commit, rollback, seek
-        self.evicted_tokens = 0  # left the window for good
-        self._floor = 0  # no ring token before this position is intact in every layer
-        self._high = 0  # 1 + highest position whose slot may have been written
+        self._gone = 0  # evicted tokens less the positions that show them: see evicted_tokens
+        self._floor = 0  # no ring token before this position is visible; beyond length: the window is empty
+        self._high = 0  # at least 1 + highest position whose slot may have been written since
+        self._n = 0  # tokens of this step; 0: none is begun, and the marks mean nothing
         self._mark = bytearray(g.layers)
-        self._count = 0  # layers marked in this step
-        self._n = 1  # tokens of this step
         self._staged_k = [None] * g.layers
         self._staged_v = [None] * g.layers
         # Arrays seen and found good, by role: the same array is checked once.
@@ -151,6 +166,11 @@ class KVCache:
     def kv_bytes(self):
         """Codes and scales of the visible tokens, all layers."""
         return self.geometry.kv_bytes(self._visible_count())
+
+    @property
+    def evicted_tokens(self):
+        """Tokens that were committed and left the window for good (not those rolled back)."""
+        return self._gone + self.length - self._visible_count()
 
     # Storing
 
@@ -173,37 +193,48 @@ class KVCache:
         self._begin(layer, 1)
         self._store(layer, k, v, 0)
         self._mark[layer] = 1
-        self._count += 1
 
+    @micropython.native
     def prefill(self, layer, k, v, n):
         """Stage n tokens of `layer` (k, v: n rows of kv_heads*head_dim); keeps references until commit.
 
         attend(layer, q, out, q_sinks, n), or commit where attend is not called, stores them one by
         one, so bytes and results equal n single steps, whatever n and the window.
         """
-        if not isinstance(n, int) or n < 1:
-            raise BadArgument("n must be a positive whole number, got %r" % (n,))
-        self._accept(k, "k")
-        self._accept(v, "v")
-        w = self.geometry.width * n
+        if type(n) is not int or n < 1:
+            self._refuse_n(n)
+        if k is not self._ok_k:
+            self._accept(k, "k")
+            self._ok_k = k
+        if v is not self._ok_v:
+            self._accept(v, "v")
+            self._ok_v = v
+        w = self._e[4] * n
         if len(k) < w or len(v) < w:
             self._refuse_length(len(k), len(v), w)
         self._begin(layer, n)
         self._staged_k[layer] = k
         self._staged_v[layer] = v
-        self._mark[layer] = _STAGED
-        self._count += 1
+        self._mark[layer] = 2
 
     @micropython.native
     def _begin(self, layer, n):
         """Enter `layer` into the step; a layer that is in already begins the step anew."""
-        if not 0 <= layer < len(self._mark):
+        mark = self._mark
+        if type(layer) is not int or not 0 <= layer < len(mark):
             self._refuse_layer(layer)
         if self.geometry.capacity is not None and self.length + n > self.geometry.capacity:
             self._refuse_full(n)
-        if self._count and (self._mark[layer] or n != self._n):
-            self.abort()
-        self._n = n
+        if self._n == 0 or mark[layer] or n != self._n:
+            if self._n or self._high > self.length:
+                self.abort()
+            i = len(mark)
+            while i:
+                i -= 1
+                mark[i] = 0
+            if self._floor > self.length:
+                self._floor = self.length
+            self._n = n
 
     @micropython.native
     def _store(self, layer, k, v, i):
@@ -239,7 +270,7 @@ class KVCache:
         read only if the geometry has sinks; without it sinks are scored with q. Query head h uses KV
         head h // (heads / kv_heads). int16 results saturate.
         """
-        if not 0 <= layer < len(self._mark):
+        if type(layer) is not int or not 0 <= layer < len(self._mark):
             self._refuse_layer(layer)
         if q is not self._ok_q:
             self._accept(q, "q")
@@ -254,11 +285,14 @@ class KVCache:
             self._accept(qs, "q_sinks")
             self._ok_qs = qs
         mark = self._mark[layer]
-        if mark == 0 or n != self._n or (mark == 1 and n != 1):
+        if n != self._n or mark == 0 or mark == 3 or (mark == 1 and n != 1):
             self._refuse_attend(layer, mark, n)
+        n = self._n
         w = n * self._a[31] * self._a[32]
         if len(q) < w or len(out) < w or len(qs) < w or (n == 1 and len(q) != w):
             self._refuse_rows(len(q), len(out), len(qs), w)
+        if mark == 2:
+            self._mark[layer] = 3
         i = 0
         while i < n:
             if mark == 2:
@@ -326,6 +360,7 @@ class KVCache:
         """Runs of slots that the token at position p sees, oldest first, itself last."""
         if p == self._runs_at and self._floor == self._runs_floor:
             return
+        self._runs_at = -1
         g = self.geometry
         r = self._runs
         sinks = g.sinks
@@ -362,8 +397,8 @@ class KVCache:
                 j += 4
         self._a[0] = total
         self._a[1] = j >> 2
-        self._runs_at = p
         self._runs_floor = self._floor
+        self._runs_at = p
 
     @micropython.native
     def _low(self, length):
@@ -380,35 +415,37 @@ class KVCache:
     @micropython.native
     def commit(self):
         """Make the step's tokens part of the sequence in all layers. Raises StepError if one is missing."""
-        g = self.geometry
-        if self._count != g.layers:
-            self._refuse_commit()
+        mark = self._mark
+        layers = len(mark)
+        n = self._n
         layer = 0
-        while layer < g.layers:
-            if self._mark[layer] == 2:
+        while layer < layers:
+            if n == 0 or mark[layer] == 0 or mark[layer] == 3:
+                self._refuse_commit()
+            layer += 1
+        layer = 0
+        while layer < layers:
+            if mark[layer] == 2:
+                mark[layer] = 3
                 i = 0
-                while i < self._n:
+                while i < n:
                     self._store(layer, self._staged_k[layer], self._staged_v[layer], i)
                     i += 1
-                self._mark[layer] = 1
+                mark[layer] = 1
             layer += 1
-        n = self._n
-        length = self.length + n
-        gone = self._visible_count() + n
-        self._clear()
-        # From here on the old state, with nothing pending; one store makes it the new one.
-        self.length = length
-        self.evicted_tokens += gone - self._visible_count()
+        self._drop()
+        # Until here the old state, with nothing pending; this one store makes it the new one.
+        self.length += n
 
     @micropython.native
-    def _clear(self):
+    def _drop(self):
+        """End the step: nothing is pending, no array of the caller's is held."""
+        self._n = 0
         layer = len(self._mark)
         while layer:
             layer -= 1
-            self._mark[layer] = 0
             self._staged_k[layer] = None
             self._staged_v[layer] = None
-        self._count = 0
 
     @micropython.native
     def abort(self):
@@ -418,23 +455,31 @@ class KVCache:
             low = self.length
         if low > self._floor:
             self._floor = low
-        self._clear()
+        self._drop()
         self._high = self.length
 
+    @micropython.native
     def rollback(self, n):
         """Forget the n newest tokens (and any uncommitted step). What the ring had evicted stays gone:
         no token becomes visible that was not visible before. Raises BadArgument if n > length."""
-        if not isinstance(n, int) or n < 0 or n > self.length:
-            raise BadArgument("rollback of %r tokens: must be 0..%d, the length" % (n, self.length))
+        if type(n) is not int or n < 0 or n > self.length:
+            self._refuse_rollback(n)
         self.abort()
-        low = self._low(self.length)
         length = self.length - n
-        self._floor = min(low, length)
-        self.length = self._high = length
+        # Nothing below what was visible comes back; _begin lowers a floor that is beyond the length.
+        low = self._low(self.length)
+        self._floor = low
+        if low > self.length:
+            low = self.length
+        kept = length if length > self.geometry.sinks else self.geometry.sinks
+        if low > kept:
+            self._gone += low - kept
+        self.length = length
+        self._high = length
 
     def seek(self, position):
         """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps."""
-        if not isinstance(position, int) or position < self.length or position >= 1 << 29:
+        if type(position) is not int or position < self.length or position >= 1 << 29:
             raise BadArgument(
                 "position %r must be a whole number from length %d to 2^29" % (position, self.length)
             )
@@ -445,7 +490,10 @@ class KVCache:
             )
         self.abort()
         self._floor = position
-        self.length = self._high = position
+        skipped = position - self.length
+        self._high = position
+        self.length = position
+        self._gone -= skipped
 
     # Looking
 
@@ -508,7 +556,7 @@ class KVCache:
             "evicted_tokens": self.evicted_tokens,
             "kv_bytes": self.kv_bytes,
             "buffer_bytes": self.buffer_bytes,
-            "pending_layers": self._count,
+            "pending_layers": sum([1 for m in self._mark if m]) if self._n else 0,
             "kernels": self.kernels.name,
             "pool": self.pool.stats(),
         }
@@ -521,12 +569,12 @@ class KVCache:
         if len(positions) > g.max_visible or len(positions) != self._visible_count():
             bad += 1
         if positions != sorted(set(positions)) or (positions and positions[-1] != self.length - 1):
-            # The newest token may be gone only after a long prefill was cut short.
+            # The newest token may be gone only after seek, rollback or a long prefill cut short.
             if not self._floor >= self.length and not self._high - g.ring_slots >= self.length:
                 bad += 1
-        if not 0 <= self._floor <= self.length <= self._high:
+        if self._floor < 0 or self.length > self._high or self._n < 0:
             bad += 1
-        if self._count != sum([1 for m in self._mark if m]):
+        if not 0 <= self.evicted_tokens:
             bad += 1
         slots = [g.slot(p) for p in positions]
         if len(set(slots)) != len(slots):
@@ -544,19 +592,23 @@ class KVCache:
     def _accept(self, x, name):
         """Element type of an array the kernels will read through a raw pointer."""
         want = 2 if self._int16 else 4
+        kind = "int16 ('h'), as kv_shift was given"
+        if not self._int16:
+            kind = "float32 ('f'); give kv_shift for int16"
+        size, fits = 0, False
         try:
-            size = len(bytes(memoryview(x))) // len(x)
-            number = x[0]
-        except (TypeError, ZeroDivisionError, IndexError, ValueError):
-            size, number = 0, None
-        if size != want or isinstance(number, float) == self._int16:
+            size = len(bytes(memoryview(x)[0:1]))
+            fits = size == want and isinstance(x[0], float) != self._int16
+            if fits and self._int16 and isinstance(x, array):
+                one = x[0:1]  # a copy: does it hold a sign?
+                one[0] = -1
+                fits = one[0] == -1
+        except (TypeError, ValueError, IndexError, OverflowError):
+            fits = False
+        if not fits:
             raise BadArgument(
-                "%s must be a non-empty array of %s%s"
-                % (
-                    name,
-                    "int16 ('h'), as kv_shift was given" if self._int16 else "float32 ('f'); give kv_shift for int16",
-                    "" if size in (0, want) else ", got %d-byte items" % size,
-                )
+                "%s must be a non-empty array of %s; got %s%s"
+                % (name, kind, type(x).__name__, " of %d-byte items" % size if size else "")
             )
 
     def _refuse_length(self, k, v, want):
@@ -570,6 +622,12 @@ class KVCache:
             "q, out and q_sinks need heads*head_dim = %d values a token, %d in all; got %d, %d and %d"
             % (self.geometry.heads * self.geometry.head_dim, want, q, out, qs)
         )
+
+    def _refuse_n(self, n):
+        raise BadArgument("n must be a positive whole number of tokens, got %r" % (n,))
+
+    def _refuse_rollback(self, n):
+        raise BadArgument("rollback of %r tokens: must be 0..%d, the length" % (n, self.length))
 
     def _refuse_layer(self, layer):
         raise BadArgument("layer must be 0..%d, got %r" % (self.geometry.layers - 1, layer))
@@ -589,15 +647,23 @@ class KVCache:
         )
 
     def _refuse_attend(self, layer, mark, n):
-        if mark == _NOTHING:
+        if self._n == 0 or mark == _NOTHING:
             raise StepError("attend(%d) before append or prefill of that layer" % layer)
         if n != self._n:
             raise StepError("attend with n = %r, but the step has n = %d tokens" % (n, self._n))
+        if mark == _CUT:
+            raise StepError("attend(%d) was cut short: prefill that layer again" % layer)
         raise StepError("attend(%d) a second time: a prefill is stored and attended once" % layer)
 
     def _refuse_commit(self):
-        missing = [i for i, m in enumerate(self._mark) if not m]
+        marks = self._mark if self._n else bytearray(len(self._mark))
+        missing = [i for i, m in enumerate(marks) if m in (_NOTHING, _CUT)]
         raise StepError(
-            "commit with %d of %d layers appended; layer %d is missing"
-            % (self._count, self.geometry.layers, missing[0] if missing else -1)
+            "commit with %d of %d layers stored; layer %d is %s"
+            % (
+                len(marks) - len(missing),
+                len(marks),
+                missing[0],
+                "cut short: prefill it again" if marks[missing[0]] else "missing",
+            )
         )

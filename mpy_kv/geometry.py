@@ -5,7 +5,7 @@ Allocates one small object at construction; every method is O(1). Owns no memory
 
 from .errors import BadArgument
 
-_MAX_TOKENS = 1 << 20  # run tables and score scratch stay far inside 30-bit ints
+_MAX_TOKENS = 1 << 19  # visible at once: their weights sum to < 2^(19 + 27), kept as 16 + 30 bits
 CODECS = ("int8",)
 
 BATCH = 8  # tokens whose weights share one exponent in A.V; even, see kernels/plain.py
@@ -71,7 +71,7 @@ class Geometry:
         self.codec = codec
         if capacity is None:
             self.window = _whole("window", window, 1, _MAX_TOKENS)
-            self.sinks = _whole("sinks", sinks, 0, _MAX_TOKENS)
+            self.sinks = _whole("sinks", sinks, 0, _MAX_TOKENS - window)
             self.capacity = None
             # The spare slot takes the uncommitted token: an abort overwrites nothing visible.
             self.ring_slots = self.window + 1
@@ -113,8 +113,12 @@ class Geometry:
         self.layer_bytes = 2 * self.plane_bytes
         if self.layers * self.layer_bytes >= 1 << 30:
             raise BadArgument(
-                "layers*slots need %d bytes: beyond the 2^30 a board can address; lower window %d"
-                % (self.layers * self.layer_bytes, self.window)
+                "layers*slots need %d bytes: beyond the 2^30 a board can address; lower %s %d"
+                % (
+                    self.layers * self.layer_bytes,
+                    "window" if self.capacity is None else "capacity",
+                    self.window,
+                )
             )
 
         # Scratch, reused by every layer and head (offsets from the end of the layer blocks).
@@ -134,8 +138,8 @@ class Geometry:
         at += _up(self.slices * self.scale_row, 4)
         self.at_vscale = at
         at += _up(self.slices * self.scale_row, 4)
-        self.at_shifts = at
-        at += _up((m + BATCH - 1) // BATCH, 4)
+        self.at_units = at
+        at += 4 * ((m + BATCH - 1) // BATCH)
         self.at_sums = at
         at += 4 * self.row_bytes
         self.at_queries = at

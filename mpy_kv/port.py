@@ -43,12 +43,21 @@ def viper_source(text):
     return text
 
 
-def load_viper(path):
-    """Namespace (dict) of the viper kernels in the file at `path`; raises where they cannot run."""
+def load_viper(path, package=None):
+    """Namespace (dict) of the viper kernels in the file at `path`; raises where they cannot run.
+
+    package: where `path` is viper.py's place but only viper.mpy is there, compiled for this word size
+    (see `viper_source`), the module package.viper is imported as it is.
+    """
     if not EMITTER:
         raise ImportError("no native code emitter on this port")
-    with open(path) as f:
-        text = f.read()
+    try:
+        with open(path) as f:
+            text = f.read()
+    except OSError:
+        if package is None:
+            raise
+        return __import__(package + ".viper", None, None, ("viper",)).__dict__
     names = {"__name__": "viper"}
     exec(viper_source(text), names)
     return names

@@ -1,29 +1,13 @@
 """main.py of a Raspberry Pi Pico: tells a story at power-up, then another, and so on.
 
-Needs mpy_kv and stories in /lib and a board image of a model; boards/rp2040/README.md says how
-each gets there. Under `kvlab emulate` the image comes by --flash, the tokens by sys.argv.
+Needs mpy_kv and stories in /lib and a board image of a model; boards/rp2040/README.md says how each
+gets there. On an emulator sys.argv holds options of the app, and the image is in the flash.
 """
-
-# Garbage collected early and after each stage lets what stays lie together at the bottom of the
-# heap, so that the largest object, the cache's buffer, finds one piece at the end.
-import gc
-
-gc.threshold(4096)
-
-import mpy_kv.kernels
-
-mpy_kv.kernels.best()
-gc.collect()
-
-import stories
-import stories.kernels
-
-stories.kernels.best()
-gc.collect()
 
 import sys
 
 import rp2
+import stories
 
 TOKENS = 1000
 FILE = "model.mkvm"
@@ -60,4 +44,4 @@ def find_model():
     raise OSError("no model: copy a board image to " + FILE + ", see boards/rp2040/README.md")
 
 
-stories.main(model=find_model(), tokens=int(sys.argv[1]) if len(sys.argv) > 1 else TOKENS)
+stories.main(sys.argv[1:], model=find_model(), tokens=TOKENS)

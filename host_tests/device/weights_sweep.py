@@ -13,7 +13,7 @@ N = 64
 SCORES = 16
 LOG_SCALES = (16384, 20000, 23637, 32767)
 
-plain, viper = kernels.PLAIN, kernels.get("viper")
+plain, viper = kernels.get("plain"), kernels.get("viper")
 a = array("i", [0] * P.A_COUNT)
 a[P.N] = N
 a[P.SCORES] = SCORES

@@ -20,7 +20,7 @@ DOTS = 11  # int32[N]; = SCORES with one slice
 KSCALE = 12  # uint16[SLICES][max_visible], scales relative to the largest exponent
 VSCALE = 13
 SCALE_ROW = 14  # bytes of one such row
-SHIFTS = 15  # uint8[batches]
+UNITS = 15  # uint32[batches]
 SUMS = 16  # int32[ROW]
 QUERY = 17  # query record of this head
 SINK_QUERY = 18  # byte offset from set 0 to the set the sinks use; 0 = the same

@@ -7,10 +7,11 @@ or a negative number for a refusal. See params.py for `a` and `e`, docs/SPEC.md 
 Bounds that keep every sum inside 31 bits (numbered where they are used):
  B1  |code| <= 127 stored as code + 128 = 1..255, |query code| <= 64.
  B2  a relative scale is < 2^15: 11 bits of mantissa, 4 of guard.
- B3  dots are shifted right so that |dot| <= 2^15; |score| <= 2^15 * 2^15 = 2^30.
+ B3  dots are shifted right so that over all slices |dots| <= 2^15 in sum, the rounding down of each slice
+     included; |score| <= 2^15 * 32752 < 2^30, and the difference of two < 2^31.
  B4  a weight is T * scale >> whole <= 2^12 * 32752 < 2^27; 8 of them < 2^30.
- B5  the byte weights of a batch sum to <= 257, so a 16-bit lane takes 255 * 257 = 65535 exactly.
- B6  sums over n tokens are kept in units of 2^(bits(n) + 5): 255 * n * 2^27 * 1.03 / that < 2^30 * 1.03.
+ B5  the small weights of a batch sum to <= 257, so a 16-bit lane takes 255 * 257 = 65535 exactly.
+ B6  sums over n tokens are kept in units of 2^(bits(n) + 5): 255 * n * 2^27 / that < 2^30.
 """
 
 import struct
@@ -54,13 +55,13 @@ from .params import (
     SCALES,
     SCORES,
     SETS,
-    SHIFTS,
     SINK_QUERY,
     SLICE,
     SLICE_WIDTH,
     SLICES,
     SUMS,
     TOO_LARGE,
+    UNITS,
     VCODES,
     VSCALE,
     WHI,
@@ -237,7 +238,10 @@ def query(buf, q, qs, a):
             most = max(most, total)
         _put32(buf, rec, sm)
         _put32(buf, rec + 4, se + 2048)
-        _put32(buf, rec + 8, max(0, _bits(127 * most) - 15))  # B3
+        r = 0
+        while (127 * most >> r) + a[SLICES] > 1 << 15:  # B3
+            r += 1
+        _put32(buf, rec + 8, r)
         _put32(buf, rec + 12, 0)
     return 0
 
@@ -356,11 +360,14 @@ def weights(buf, a, exp2):
 
 
 def share(buf, a):
-    """Weights times the V scales of slice a[SLICE], as bytes that share an exponent per batch.
+    """Weights times the V scales of slice a[SLICE], as small ints that share an exponent per batch.
 
     Batches of 8 count from the oldest visible token, whatever the runs: ring and pages of any size
-    give the same bits. DOTS[t] = byte weight (B5), SHIFTS[batch] = shift of av(), CORR = what the
-    offset 128 adds to every channel.
+    give the same bits. DOTS[t] = small weight (B5), UNITS[batch] = factor | shift << 16 of av(), CORR =
+    what the offset 128 adds to every channel.
+
+    The factor, 2^14 times 0.97..1.03, is the batch's true sum over the sum of its small weights: equal
+    weights all err by the same half unit, and without it the result would by as much, up to 3 %.
     """
     n = a[N]
     unit = _bits(n) + 5 + 14  # B6
@@ -379,15 +386,20 @@ def share(buf, a):
             p = u + (1 << e >> 1) >> e
             total += p
             _put32(buf, a[DOTS] + 4 * (b + i), p)
+        factor = 0
+        if total:
+            whole = sum(us)
+            whole = whole >> e - 14 if e > 14 else whole << 14 - e
+            factor = (whole + (total >> 1)) // total
         r = min(unit - e, 31)
-        buf[a[SHIFTS] + b // _BATCH] = r
-        corr += total << 21 >> r
+        _put32(buf, a[UNITS] + 4 * (b // _BATCH), factor | r << 16)
+        corr += (total << 7) * factor >> r
     a[CORR] = corr
     return 0
 
 
 def av(buf, same, a, runs):
-    """Byte weights times the codes of slice a[SLICE], summed over tokens: int32 to SUMS, offset in."""
+    """Small weights times the codes of slice a[SLICE], summed over tokens: int32 to SUMS, offset in."""
     start = a[VCODES] + a[SLICE] * a[WIDTH]
     rows = []
     for r in range(a[RUNS]):
@@ -399,7 +411,8 @@ def av(buf, same, a, runs):
             lane = 0
             for t in range(b, min(b + _BATCH, len(rows))):
                 lane += buf[rows[t] + c] * _get32(buf, a[DOTS] + 4 * t)
-            total += lane << 14 >> buf[a[SHIFTS] + b // _BATCH]
+            w = _get32(buf, a[UNITS] + 4 * (b // _BATCH))
+            total += lane * (w & 0xFFFF) >> (w >> 16)
         _put32(buf, a[SUMS] + 4 * c, total)
     return 0
 
@@ -412,7 +425,7 @@ def emit(buf, a, out):
         w >>= 1
         we += 1
     inv = (1 << 30) // w
-    # |SUMS - CORR| <= 2^7 * 1.016 * weights / 2^(bits(n) + 5) (B6): shifted by `down` it fits 15 bits
+    # |SUMS - CORR| <= 2^7 * weights / 2^(bits(n) + 5) (B6): shifted by `down` it fits 15 bits
     # and a little, however peaked the weights are.
     down = we + 8 - _bits(a[N]) - 5
     x = a[KEXP + 1] - 36

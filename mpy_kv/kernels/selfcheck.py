@@ -8,6 +8,7 @@ output. Allocates a few KB, once.
 
 from array import array
 
+from ..errors import OutOfRange
 from ..geometry import Geometry
 
 # layers, heads, kv_heads, head_dim, window, sinks, group, int16
@@ -61,6 +62,27 @@ def _drive(kernels, shape):
     return cache.buffer, outs
 
 
+def _takes(kernels, value):
+    """Whether a key, then a query, with such a value is taken; both must be refused when out of range."""
+    from ..cache import KVCache
+
+    cache = KVCache(Geometry(1, 1, 1, 4, window=1), kernels=kernels)
+    good = array("f", [1, 2, 3, 4])
+    bad = array("f", [1, value, 3, 4])
+    taken = []
+    try:
+        cache.append(0, bad, good)
+        taken.append("key")
+    except OutOfRange:
+        cache.append(0, good, good)
+    try:
+        cache.attend(0, bad, array("f", [0] * 4))
+        taken.append("query")
+    except OutOfRange:
+        pass
+    return taken
+
+
 def compare(reference, candidate):
     """"" if the sets agree, else where they first differ."""
     for n, shape in enumerate(_SHAPES):
@@ -73,4 +95,7 @@ def compare(reference, candidate):
             return "byte %d of the buffer, check %d" % (at, n)
         if want_out != got_out:
             return "attention output, check %d" % n
+    for text in ("inf", "-inf", "nan"):
+        if _takes(candidate, float(text)):
+            return "the refusal of %s" % text
     return ""

@@ -24,15 +24,15 @@ EXP2 = _exp2_table()
 
 def log_scale(head_dim):
     """log2(e) / sqrt(head_dim) as (mantissa of 15 bits, e): mantissa * 2^-e."""
-    # isqrt of head_dim * 2^40, by Newton from above
-    n = head_dim << 40
+    # isqrt of head_dim * 2^60, by Newton from above: enough bits that every head_dim rounds right
+    n = head_dim << 60
     root = 1 << ((n.bit_length() if hasattr(n, "bit_length") else _bits(n)) // 2 + 1)
     while True:
         better = (root + n // root) >> 1
         if better >= root:
             break
         root = better
-    x = (1549082005 << 40) // root  # log2(e) * 2^30, over root = sqrt(head_dim) * 2^20
+    x = (1549082005 << 50) // root  # log2(e) * 2^30, over root = sqrt(head_dim) * 2^30
     e = 50
     while x >= 1 << 16:
         x >>= 1

@@ -315,7 +315,7 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
                 most = total
         n = 0
         most = most * 127
-        while most >> n > 32767:
+        while (most >> n) + int(a[3]) > 32768:
             n += 1
         r32 = ptr32(rec)
         r32[2] = n
@@ -547,7 +547,7 @@ def share(buf: ptr32, a: ptr32) -> int:
     y = ptr32(base + int(a[10]))
     d = ptr32(base + int(a[11]))
     f = ptr16(base + int(a[13]) + int(a[19]) * int(a[14]))
-    sh = ptr8(base + int(a[15]))
+    sh = ptr32(base + int(a[15]))
     n = int(a[0])
     unit = 19
     while n >> (unit - 19):
@@ -576,6 +576,11 @@ def share(buf: ptr32, a: ptr32) -> int:
         while e and total >> (e - 1) < 253:
             e -= 1
         half = 1 << e >> 1
+        c = total
+        if e > 14:
+            c = c >> (e - 14)
+        else:
+            c = c << (14 - e)
         total = 0
         d = ptr32(int(d) - (k << 2))
         while k:
@@ -584,12 +589,14 @@ def share(buf: ptr32, a: ptr32) -> int:
             total += w
             d = ptr32(int(d) + 4)
             k -= 1
+        if total:
+            c = (c + (total >> 1)) // total
         j = unit - e
         if j > 31:
             j = 31
-        sh[0] = j
-        sh = ptr8(int(sh) + 1)
-        corr += total << 21 >> j
+        sh[0] = c + (j << 16)
+        sh = ptr32(int(sh) + 4)
+        corr += (total << 7) * c >> j
     a[25] = corr
     return 0
 
@@ -598,7 +605,6 @@ def share(buf: ptr32, a: ptr32) -> int:
 def av(v: ptr32, p: ptr32, a: ptr32, runs: ptr32) -> int:
     base = int(v)
     m = 0x00FF00FF
-    top = 0x3FFFC000
     row = int(a[2])
     width = int(a[4])
     col = 0
@@ -613,7 +619,7 @@ def av(v: ptr32, p: ptr32, a: ptr32, runs: ptr32) -> int:
             o = ptr32(int(o) + 4)
             n -= 1
         o = ptr32(base + int(a[16]) + (col << 2))
-        sh = ptr8(base + int(a[15]))
+        sh = ptr32(base + int(a[15]))
         p = ptr32(base + int(a[11]))
         r = ptr32(int(runs))
         total = int(a[0])
@@ -667,19 +673,21 @@ def av(v: ptr32, p: ptr32, a: ptr32, runs: ptr32) -> int:
                     v = ptr32(int(v) + row)
                     p = ptr32(int(p) + 4)
                     k -= 1
-            k = int(sh[0])
-            sh = ptr8(int(sh) + 1)
-            o[0] += (e0 & 0xFFFF) << 14 >> k
-            o[1] += (o0 & 0xFFFF) << 14 >> k
-            o[2] += (e0 >> 2 & top) >> k
-            o[3] += (o0 >> 2 & top) >> k
+            c = int(sh[0])
+            sh = ptr32(int(sh) + 4)
+            k = c >> 16
+            c = c & 0xFFFF
+            o[0] += (e0 & 0xFFFF) * c >> k
+            o[1] += (o0 & 0xFFFF) * c >> k
+            o[2] += (e0 >> 16 & 0xFFFF) * c >> k
+            o[3] += (o0 >> 16 & 0xFFFF) * c >> k
             e0 = 0
             o0 = 0
             if wide == 8:
-                o[4] += (e1 & 0xFFFF) << 14 >> k
-                o[5] += (o1 & 0xFFFF) << 14 >> k
-                o[6] += (e1 >> 2 & top) >> k
-                o[7] += (o1 >> 2 & top) >> k
+                o[4] += (e1 & 0xFFFF) * c >> k
+                o[5] += (o1 & 0xFFFF) * c >> k
+                o[6] += (e1 >> 16 & 0xFFFF) * c >> k
+                o[7] += (o1 >> 16 & 0xFFFF) * c >> k
                 e1 = 0
                 o1 = 0
         col += wide
@@ -699,7 +707,8 @@ def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
     while hi > 65535:
         hi = hi >> 1
         we += 1
-    inv = (1 << 30) // hi
+    n = 1  # a literal 2^30 would not compile
+    inv = (n << 30) // hi
     n = int(a[0])
     x = int(a[21]) - 36
     down = we + 3

@@ -20,9 +20,11 @@ except ImportError:
 
 from array import array
 
+from ..arena import Arena
 from ..errors import BadArgument, BadHandle, Locked, PoolFull
 
-# meta: counters of a pool, in one array so that a transition touches no object.
+# meta: counters of a pool, in one array so that a transition touches no object. ALLOCS and FREES wrap at
+# 2^30, the last small int of a 32-bit board.
 FREE, ALLOCS, HIGH, BITS, BLOCKS, LOCKS, FREES, TAG, GEN_MASK = range(9)
 EMPTY, FOREIGN, STALE = -1, -2, -3
 _TAG_BITS = 3
@@ -39,7 +41,7 @@ def take_block(meta, stack, bitmap, gens):
     i = stack[n]
     bitmap[i >> 3] &= 255 - (1 << (i & 7))
     meta[0] = n
-    meta[1] += 1
+    meta[1] = (meta[1] + 1) & 0x3FFFFFFF
     used = meta[4] - n
     if used > meta[2]:
         meta[2] = used
@@ -67,7 +69,7 @@ def give_block(meta, stack, bitmap, gens, i):
     bitmap[i >> 3] |= 1 << (i & 7)
     stack[meta[0]] = i
     meta[0] += 1
-    meta[6] += 1
+    meta[6] = (meta[6] + 1) & 0x3FFFFFFF
     return 0
 
 
@@ -80,10 +82,14 @@ class FixedPool:
 
     def __init__(self, arena, n_blocks, block_bytes, tag=None):
         global _serial
-        if n_blocks < 1 or n_blocks > 1 << 20:
-            raise BadArgument("n_blocks must be 1..%d, got %d" % (1 << 20, n_blocks))
-        if block_bytes < 4 or block_bytes % 4:
-            raise BadArgument("block_bytes must be a positive multiple of 4, got %d" % block_bytes)
+        if not isinstance(arena, Arena):
+            raise BadArgument("arena must be an Arena, got %s" % type(arena).__name__)
+        if type(n_blocks) is not int or not 1 <= n_blocks <= 1 << 20:
+            raise BadArgument("n_blocks must be 1..%d, got %r" % (1 << 20, n_blocks))
+        if type(block_bytes) is not int or block_bytes < 4 or block_bytes % 4:
+            raise BadArgument("block_bytes must be a positive multiple of 4, got %r" % (block_bytes,))
+        if tag is not None and (type(tag) is not int or not 0 <= tag <= 7):
+            raise BadArgument("tag must be 0..7, got %r" % (tag,))
         self.block_bytes = block_bytes
         self.n_blocks = n_blocks
         self.total_bytes = n_blocks * block_bytes
@@ -95,7 +101,7 @@ class FixedPool:
         while 1 << bits < n_blocks:
             bits += 1
         gen_mask = (1 << min(16, 30 - _TAG_BITS - bits)) - 1
-        self._meta = array("i", (n_blocks, 0, 0, bits, n_blocks, 0, 0, tag & 7, gen_mask))
+        self._meta = array("i", (n_blocks, 0, 0, bits, n_blocks, 0, 0, tag, gen_mask))
         # Popped from the top: blocks come out in ascending order at first.
         self._stack = array("I", range(n_blocks - 1, -1, -1))
         self._free = bytearray((n_blocks + 7) // 8)
@@ -113,7 +119,7 @@ class FixedPool:
     @micropython.native
     def alloc(self, size, align=4):
         """One block of at least `size` bytes; returns its handle. O(1), allocates nothing."""
-        if size < 1 or size > self.block_bytes:
+        if type(size) is not int or size < 1 or size > self.block_bytes:
             self._refuse_size(size)
         if align != 4:
             self._refuse_align(align)
@@ -123,8 +129,8 @@ class FixedPool:
         return h
 
     def _refuse_size(self, size):
-        if size < 1:
-            raise BadArgument("size must be 1..%d bytes, got %d" % (self.block_bytes, size))
+        if type(size) is not int or size < 1:
+            raise BadArgument("size must be 1..%d bytes, got %r" % (self.block_bytes, size))
         raise PoolFull(
             "block_bytes %d is too small" % self.block_bytes,
             size,
@@ -148,7 +154,9 @@ class FixedPool:
 
     @micropython.native
     def _index(self, handle):
-        i = find_block(self._meta, self._free, self._gens, handle)
+        i = -2
+        if type(handle) is int:
+            i = find_block(self._meta, self._free, self._gens, handle)
         if i < 0:
             self._refuse_handle(handle, i)
         return i
@@ -188,7 +196,11 @@ class FixedPool:
         return bool(self._locked[self._index(handle)])
 
     def set_owner(self, handle, layer, batch=0):
+        """Note whose block it is; layer, batch: 0..65535."""
         i = self._index(handle)
+        for name, value in (("layer", layer), ("batch", batch)):
+            if type(value) is not int or not 0 <= value <= 65535:
+                raise BadArgument("%s must be 0..65535, got %r" % (name, value))
         self._layer[i] = layer
         self._batch[i] = batch
 
@@ -246,7 +258,7 @@ class FixedPool:
                     bad += 1  # locked yet free
         if locks != self._meta[LOCKS]:
             bad += 1
-        if self._meta[ALLOCS] - self._meta[FREES] != self.n_blocks - n:
+        if (self._meta[ALLOCS] - self._meta[FREES]) & 0x3FFFFFFF != self.n_blocks - n:
             bad += 1
         if self._meta[HIGH] < self.n_blocks - n:
             bad += 1

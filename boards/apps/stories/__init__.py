@@ -7,7 +7,23 @@ Shapes come from the board image (`kvlab convert` makes one from a llama2.c chec
 nothing is allocated per token.
 """
 
-from mpy_kv import port as _port
+import gc as _gc
+
+# The program is loaded in steps, garbage collected early and after each, so that what stays lies together
+# at one end of the heap and the largest object, the cache's buffer, finds one piece at the other. The
+# threshold stays: once a story runs nothing is allocated, so it costs nothing.
+if hasattr(_gc, "mem_free"):
+    _gc.threshold(4096)
+
+from mpy_kv import kernels as _kernels  # noqa: E402
+from mpy_kv import port as _port  # noqa: E402
+
+from .probe import mark as _mark  # noqa: E402
+
+_kernels.best()
+_kernels.release()
+_gc.collect()
+_mark("mpy_kv")
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
@@ -15,9 +31,15 @@ if _port.MICROPYTHON and not _port.EMITTER:
     for _name in ("image", "tokenizer", "sampler", "model", "app"):
         _port.install("stories." + _name, _here + _name + ".py")
 
+from . import kernels  # noqa: E402
 from .app import dump, main, tell  # noqa: E402, F401
 from .errors import ImageError  # noqa: E402, F401
 from .image import Image  # noqa: E402, F401
 from .model import Llama, make_cache  # noqa: E402, F401
 from .sampler import Sampler  # noqa: E402, F401
 from .tokenizer import Tokenizer  # noqa: E402, F401
+
+kernels.best()
+kernels.release()
+_gc.collect()
+_mark("stories app")

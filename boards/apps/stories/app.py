@@ -20,6 +20,7 @@ from .errors import ImageError
 from .image import Image
 from .kernels import POINT
 from .model import Llama, make_cache
+from .probe import mark, sample
 from .sampler import Sampler
 from .tokenizer import Tokenizer
 
@@ -99,7 +100,10 @@ def open_model(
         except ValueError as error:
             raise BadArgument("--kernels: %s" % error)
     cache = make_cache(image, window=window, sinks=sinks, group=group, kernels=both[1])
-    return Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
+    mark("KV cache: the buffer and its objects")
+    llama = Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
+    mark("the model's vectors and tables")
+    return llama
 
 
 class Teller:
@@ -148,6 +152,7 @@ class Teller:
                 self._print(token)
             self.last = token
             self.llama.step(token)
+            sample()
         self.told += done
         return done
 
@@ -169,6 +174,7 @@ def tell(
         raise BadArgument("tokens must be a positive whole number, got %r" % (tokens,))
     sampler = Sampler(llama, "0" if greedy else temperature, top_p, seed)
     teller = Teller(llama, sampler, write or sys.stdout.buffer.write, stop)
+    mark("tokenizer and sampler")
     start = _now()
     prompt_tokens = teller.tokenizer.encode(prompt)
     teller.feed(prompt_tokens)

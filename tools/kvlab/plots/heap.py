@@ -13,6 +13,8 @@ from kvlab.errors import BadInput  # noqa: E402
 from unix_port.launcher import Report  # noqa: E402
 
 KIB = 1024
+# Bands from the bottom up; told apart without red and green.
+COLOURS = ("#33658a", "#86bbd8", "#f6ae2d", "#f26419", "#7b6d8d", "#a3b18a", "#c9ada7")
 
 
 def draw(report: Report, title: str, path: Path) -> None:
@@ -28,7 +30,6 @@ def draw(report: Report, title: str, path: Path) -> None:
     end = max(report.samples[-1][0], report.marks[-1].us) / 1e6
     times = [mark.us / 1e6 for mark in report.marks]
     figure, axes = plt.subplots(figsize=(9, 5), constrained_layout=True)
-    colours = plt.get_cmap("tab20c")
     below = 0.0
     for i, mark in enumerate(report.marks):
         grown = mark.live_bytes / KIB - below
@@ -37,7 +38,7 @@ def draw(report: Report, title: str, path: Path) -> None:
                 [times[i - 1] if i else 0, times[i], end],
                 [below, below + grown, below + grown],
                 below,
-                color=colours(i % 20),
+                color=COLOURS[i % len(COLOURS)],
                 label=f"{mark.label}: {grown:,.1f} KiB",
                 linewidth=0,
             )
@@ -49,14 +50,22 @@ def draw(report: Report, title: str, path: Path) -> None:
         linewidth=1.2,
         label="heap in use, garbage included",
     )
+    axes.axvline(report.samples[0][0] / 1e6, color="black", linewidth=0.8, linestyle=":")
+    axes.annotate(
+        "the story starts",
+        (report.samples[0][0] / 1e6, 0.84),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        xytext=(-4, 0),
+        ha="right",
+    )
     limit = report.heap_limit_bytes / KIB
     axes.axhline(limit, color="crimson", linewidth=1.5)
     axes.annotate(
         f"the board's heap: {limit:,.1f} KiB",
-        (end, limit),
+        (0, limit),
         textcoords="offset points",
-        xytext=(-4, 4),
-        ha="right",
+        xytext=(4, 4),
         color="crimson",
     )
     axes.set_xlim(0, end)

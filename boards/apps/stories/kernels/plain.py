@@ -30,14 +30,7 @@ Bounds, numbered where they are used:
  B7  |x| < 2^15 and cos^2 + sin^2 ~ 1 in units of 2^15: |x0 * cos - x1 * sin| <= sqrt(2) * 2^30 < 2^31.
 """
 
-GROUP = 32
-POINT = 16
-LIMIT = 0x3FFFFFFF
-ACT_HEADER = 2  # elements of v before the first group of an activation vector
-ACT_GROUP = 17  # elements per group
-MAX_GROUPS = 256  # B3
-MASK = 0x00FF00FF
-ROOT_ONE = 1 << 14  # a[4] of a vector that is divided by nothing
+from .layout import ACT_GROUP, ACT_HEADER, LIMIT, MASK, POINT, ROOT_ONE
 
 
 def _u16(w, at):
