@@ -93,7 +93,7 @@ def log2e_over_root(head_dim: int) -> tuple[int, int]:
 
 @dataclass
 class Head:
-    """What one query head sees: codes [n][head_dim], scale bits [n][slices], its first `sinks` rows being sinks."""
+    """What one query head sees: codes [n][head_dim], scale bits [n][slices]; first the sinks."""
 
     k: Ints
     k_scales: Ints
@@ -112,7 +112,7 @@ def query_codes(q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, Ints, int, 
 
 
 def score(head: Head, q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, int, int]:
-    """Scores [n] in 2^-e units of the logarithm to base 2, as (scores, m, e): log2 weight = score * m * 2^-e."""
+    """(scores [n], m, e): log2 weight = score * m * 2^-e."""
     n, dim = head.k.shape
     slices = head.k_scales.shape[1]
     codes, sink_codes, sm, se = query_codes(q, qs)
@@ -323,7 +323,7 @@ class Run:
         return list(range(min(self.sinks, self.length))) + self.ring
 
     def image(self) -> bytes:
-        """Outputs, then per layer K codes, K scales, V codes, V scales of the visible tokens, oldest first."""
+        """Outputs, then per layer K codes and scales, V codes and scales of the visible tokens."""
         raw = [np.array(self.outputs).astype("<i2" if self.int16 else "<f4").tobytes()]
         for layer in range(self.geometry["layers"]):
             for which in "kv":
@@ -358,11 +358,19 @@ def golden_jobs() -> dict[str, tuple[dict, dict, list, np.ndarray]]:
 
     # head_dim 5, 6, 12: a slice that ends within a word, a group of several heads, an odd number of words.
     for dim, group in ((5, 5), (6, 12), (12, 4)):
-        g = {"layers": 1, "heads": 4, "kv_heads": 2, "head_dim": dim, "window": 10, "sinks": 0, "group": group}
+        g = {
+            "layers": 1,
+            "heads": 4,
+            "kv_heads": 2,
+            "head_dim": dim,
+            "window": 10,
+            "sinks": 0,
+            "group": group,
+        }
         ops = [["prefill", 0, 4]] + [["step", t] for t in range(4, 26)]
         jobs[f"head_dim_{dim}"] = g, {}, ops, noise(26, 1, 2 * dim, 4 * dim).astype("<f4")
 
-    # Zero vectors, one-value groups, same-sign extremes, float32 and float16 subnormals, huge and tiny queries.
+    # Zero vectors, one-value groups, same-sign extremes, subnormals, huge and tiny queries.
     g = {"layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 64, "window": 20, "sinks": 0, "group": 32}
     y = noise(30, 1, 64, 128, 0)
     y[3] = 0
@@ -399,16 +407,27 @@ def golden_jobs() -> dict[str, tuple[dict, dict, list, np.ndarray]]:
     queries = x[..., 16:208].reshape(16, 48, 4)
     queries *= np.exp2(np.arange(-24, 24) / 1.5)[:, None]
     sizes = np.exp2(np.floor(np.log2(np.abs(queries).max(-1, keepdims=True))))
-    queries[::3] = np.where(np.abs(queries[::3]) >= sizes[::3], 2 - 2.0**-23, queries[::3] / sizes[::3]) * sizes[::3]
+    queries[::3] = (
+        np.where(np.abs(queries[::3]) >= sizes[::3], 2 - 2.0**-23, queries[::3] / sizes[::3]) * sizes[::3]
+    )
     x[..., 16:208] = queries.reshape(16, 1, 192)
-    jobs["query_sizes"] = g, {}, [["prefill-commit", 0, 12], *[["step", t] for t in range(12, 16)]], x.astype("<f4")
+    jobs["query_sizes"] = (
+        g,
+        {},
+        [["prefill-commit", 0, 12], *[["step", t] for t in range(12, 16)]],
+        x.astype("<f4"),
+    )
 
-    # Shifts at the ends of their range: scales at both ends of float16, saturation.
-    g = {"layers": 2, "heads": 1, "kv_heads": 1, "head_dim": 4, "window": 5, "sinks": 1, "group": 4}
-    x = np.floor(noise(16, 2, 4, 4, 1) * 500).clip(-32768, 32767)
-    cache = {"kv_shift": [[31, 31], [-7, -7]], "q_shift": [31, -31], "out_shift": [31, 5]}
-    x[:, 1, :8] = np.clip(x[:, 1, :8], -32768, 32767)
-    jobs["shifts_int16"] = g, cache, [["step", t] for t in range(16)], x.astype("<i2")
+    # Shifts at the ends of their range: scales at both ends of float16; results far below one and far
+    # beyond int16, by a shift more or less.
+    shifts = [(31, 31, 31), (-7, -31, 5)]
+    shifts += [(-7, 8, s) for s in (25, 26, 27, 28, 31)]
+    shifts += [(0, 8, s) for s in (-11, -12, -13, -14)]
+    g = {"layers": len(shifts), "heads": 1, "kv_heads": 1, "head_dim": 4, "window": 5, "sinks": 1, "group": 4}
+    x = np.floor(noise(10, len(shifts), 4, 4, 1) * 500).clip(-32768, 32767)
+    k, q, o = (list(c) for c in zip(*shifts))
+    cache = {"kv_shift": [[a, a] for a in k], "q_shift": q, "out_shift": o}
+    jobs["shifts_int16"] = g, cache, [["step", t] for t in range(10)], x.astype("<i2")
     return jobs
 
 

@@ -66,9 +66,7 @@ def encode(x: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:
     return codes.reshape(x.shape).astype(int), s
 
 
-def quantise_query(
-    q: np.ndarray, qs: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray | None]:
+def quantise_query(q: np.ndarray, qs: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray | None]:
     """The same query as the kernels see it: 7-bit codes times the smallest 11-bit-mantissa scale with
     64 s >= largest; q [head_dim], and the sinks' query on the same scale."""
     top = np.abs(q).max() if qs is None else max(np.abs(q).max(), np.abs(qs).max())
@@ -87,7 +85,7 @@ def quantise_query(
 def attention(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, sinks: int = 0, qs: np.ndarray | None = None
 ) -> np.ndarray:
-    """softmax(q k^T / sqrt(d)) v in float64; the first `sinks` rows are scored with qs. q [d], k, v [n, d]."""
+    """softmax(q k^T / sqrt(d)) v in float64; the first `sinks` rows scored with qs. q [d], k, v [n, d]."""
     score = k @ q
     if qs is not None and sinks:
         score[:sinks] = k[:sinks] @ qs

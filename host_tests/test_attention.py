@@ -1,4 +1,4 @@
-"""Attention against float64 over the same dequantised cache and the same quantised query; sums never overflow."""
+"""Attention against float64 over the same stored cache and quantised query; sums never overflow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT = 0.015  # L2 error of an output, of the RMS norm of the V_j it mixes
 WINDOWS = (1, 16, 256, 4096)
 # Standard deviation of the queries of layers 0, 1, ...: from equal weights to one token that takes all.
 PEAKS = (0, 0.25, 0.5, 1, 2, 4, 8)
-# heads, kv_heads, head_dim, group: a group over four heads; two, three, sixteen slices a row; one scale a row.
+# heads, kv_heads, head_dim, group: a group over four heads; two, three, sixteen slices; one scale a row.
 SHAPES = {
     "8x8 group 32": (8, 4, 8, 32),
     "64 in two slices": (2, 1, 64, 32),
@@ -37,7 +37,7 @@ class Errors:
 def errors(job: Job, layout: Layout, outputs: np.ndarray, buffer: bytes, length: int) -> Errors:
     """Compare the outputs of the last token with float64."""
     g = layout
-    ring = [p for p in range(max(g.sinks, length - g.window), length)]
+    ring = list(range(max(g.sinks, length - g.window), length))
     slots = [g.slot(p) for p in [*range(min(g.sinks, length)), *ring]]
     data = np.frombuffer(job.data, job.kind).reshape(-1, g.layers, 2 * g.width + 2 * job.q_row)
     last = data[-1].astype(float)
@@ -168,8 +168,9 @@ SIGNS = ((1, 1, 1), (1, 1, -1), (-1, 1, 1), (1, -1, 1), (-1, -1, -1))
 
 
 def extreme(head_dim: int, group: int, tokens: int, query: np.ndarray, mixed: bool) -> tuple[Job, Layout]:
-    """`tokens` tokens of codes +-127 with the largest mantissa a scale has, one layer for each of SIGNS; mixed: every other token is the opposite of
-    its neighbour, so that scores lie as far apart as they can."""
+    """`tokens` tokens of codes +-127 with the largest mantissa a scale has, one layer for each of
+    SIGNS; mixed: every other token is the opposite of its neighbour, so that scores lie as far apart as
+    they can."""
     signs = np.array(SIGNS)[None, :, :, None]
     shape = (tokens, len(SIGNS), head_dim)
     k, v = (np.full(shape, 127 * 2047 / 1024) * signs[:, :, i] for i in (0, 1))
@@ -186,7 +187,9 @@ def extreme(head_dim: int, group: int, tokens: int, query: np.ndarray, mixed: bo
 def in_the_reference(job: Job) -> np.ndarray:
     """Outputs of the integer reference, which fails when a value leaves 32 bits."""
     g = job.job["geometry"]
-    data = np.frombuffer(job.data, job.kind).reshape(-1, g["layers"], 2 * g["kv_heads"] * g["head_dim"] + 2 * job.q_row)
+    data = np.frombuffer(job.data, job.kind).reshape(
+        -1, g["layers"], 2 * g["kv_heads"] * g["head_dim"] + 2 * job.q_row
+    )
     return np.array(integer_reference.Run(g, {}, data).run(job.job["ops"]).outputs)
 
 

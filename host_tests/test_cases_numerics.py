@@ -1,4 +1,4 @@
-"""Numbers on which other caches failed: zero vectors, outliers, signed bytes, grouped heads, broken kernels."""
+"""Numbers on which other caches failed: zero vectors, outliers, signed bytes, grouped heads."""
 
 from __future__ import annotations
 
@@ -69,3 +69,14 @@ def test_query_heads_share_kv_heads_in_blocks(runtime: str, upy) -> None:
     assert by_head["8/1"] == pytest.approx(np.ones((8, 4)), rel=0.01)
     assert by_head["6/6"] == pytest.approx(np.repeat([1, 2, 3, 4, 5, 6], 4).reshape(6, 4), rel=0.01)
     assert "heads 6 is not a multiple of kv_heads 4" in got["6/4"]
+
+
+def test_rows_may_be_views_and_results_may_replace_queries(runtime: str, upy) -> None:
+    arrays, views, in_place = result("views", runtime, upy)
+    assert arrays == views == in_place
+
+
+def test_a_buffer_need_not_be_cleared(runtime: str, upy) -> None:
+    clean, ones, rubbish = result("dirty", runtime, upy)
+    assert clean == ones == rubbish
+    assert clean[1] == 0

@@ -1,4 +1,4 @@
-"""Golden files: plain on CPython, plain on the unix port and viper on the unix port give the reference's bits."""
+"""Golden files: plain on CPython, plain and viper on the unix port give the reference's bits."""
 
 from __future__ import annotations
 

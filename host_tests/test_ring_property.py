@@ -176,7 +176,7 @@ TestCacheAgainstModel = CacheAgainstModel.TestCase
 
 def test_the_same_position_with_another_window() -> None:
     """Attend at 10, roll back to 10, drop the window, attend at 10: only itself is there to be seen."""
-    cache = KVCache(Geometry(1, 1, 1, DIM, window=16), kernels=kernels.PLAIN)
+    cache = KVCache(Geometry(1, 1, 1, DIM, window=16), kernels=kernels.get("plain"))
     same, out = array("f", [0] * DIM), array("f", [0] * DIM)
     for t in range(11):
         v = array("f", [0] * DIM)

@@ -136,7 +136,10 @@ def test_bad_decimals(text: object) -> None:
         (["--window", "x"], "--window needs a whole number, got 'x'"),
         (["--tokens", "0"], "tokens must be a positive whole number, got 0"),
         (["--sinks", "-1"], "sinks must be 0.."),
-        (["--kernels", "thumb"], "--kernels: kernels 'thumb' cannot be used here: unknown; known: plain, viper"),
+        (
+            ["--kernels", "thumb"],
+            "--kernels: kernels 'thumb' cannot be used here: unknown; known: plain, viper",
+        ),
         (["--speed", "9"], "unknown option --speed"),
         (["--seed"], "--seed needs 1"),
         (["--model", "/nowhere"], "--model /nowhere cannot be read"),

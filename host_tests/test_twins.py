@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +40,9 @@ def random_job(seed: int) -> Job:
     ops: list = []
     length = token = 0
     while token < 36:
-        kind = rng.choice(["step", "step", "step", "prefill", "prefill-commit", "append-only", "rollback", "seek"])
+        kind = rng.choice(
+            ["step", "step", "step", "prefill", "prefill-commit", "append-only", "rollback", "seek"]
+        )
         n = 1
         if kind.startswith("prefill"):
             n = int(rng.choice([1, 2, 5, 9, 14]))
@@ -69,7 +73,11 @@ def random_job(seed: int) -> Job:
     parts = [noise(width, spread), noise(width, spread), noise(q_row, 2), noise(q_row, 2)]
     if rng.random() < 0.5:
         shifts = rng.integers(-3, 13, size=(layers, 2)).tolist()
-        options = {"kv_shift": shifts, "q_shift": int(rng.integers(0, 14)), "out_shift": int(rng.integers(-2, 16))}
+        options = {
+            "kv_shift": shifts,
+            "q_shift": int(rng.integers(0, 14)),
+            "out_shift": int(rng.integers(-2, 16)),
+        }
         return Job(geometry, ops, *[np.clip(x * 2000, -32768, 32767) for x in parts], **options)
     extreme = float(rng.choice([1, 1, 1e-5, 1e-8, 1e4]))
     return Job(geometry, ops, *[x * extreme for x in parts[:2]], *parts[2:])
@@ -91,6 +99,33 @@ def test_weights_at_every_exponent(upy) -> None:
     assert int(upy.run(Path(__file__).parent / "device" / "weights_sweep.py")) == 110 * 4 * 3
 
 
+@pytest.mark.parametrize("seed", [3, 5, 8])
+def test_ports_without_native_code(seed: int, upy, tmp_path: Path) -> None:
+    """The package as such a port loads it: native decorators left out, plain kernels."""
+    job = random_job(seed)
+    given, data, out = (tmp_path / name for name in ("job", "data", "out"))
+    given.write_text(json.dumps(job.job))
+    data.write_bytes(job.data)
+    script = Path(__file__).parent / "device" / "no_emitter.py"
+    said = upy.run(script, [given, data, out], heap_bytes=32 << 20)
+    assert "no native code emitter" in said
+    outputs, buffer = job.split(out.read_bytes())
+    plain, plain_buffer = job.plain()
+    assert outputs.tobytes() == plain.tobytes()
+    assert buffer == plain_buffer
+
+
+def test_files_with_native_code_are_known() -> None:
+    """A port without an emitter must be told of each file that it cannot compile as it stands."""
+    native = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"^\s*@micropython\.(native|viper)", path.read_text(), re.MULTILINE)
+    }
+    installed = re.findall(r'_here \+ "([^"]+)"', (PACKAGE / "__init__.py").read_text())
+    assert native == {*installed, "kernels/viper.py"}
+
+
 def indexes(path: Path, array: str) -> dict[str, set[int]]:
     """Function -> indexes with which it subscripts `array`: literals, or names of params.py.
 
@@ -101,7 +136,11 @@ def indexes(path: Path, array: str) -> dict[str, set[int]]:
             continue
         mine: set[int] = set()
         for node in ast.walk(function):
-            if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == array):
+            if not (
+                isinstance(node, ast.Subscript)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == array
+            ):
                 continue
             index = node.slice
             if isinstance(index, ast.BinOp) and isinstance(index.left, ast.Name):
@@ -132,13 +171,16 @@ def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]
         assert used - extra == plain[name] - extra, name
 
 
-def test_cache_writes_the_parameters_that_it_means() -> None:
-    """The literals in the hot path of cache.py."""
-    a = indexes(PACKAGE / "cache.py", "a")["_attend_row"]
-    named = ("Q_AT", "SETS", "SINK_QUERY", "Q_SHIFT", "OUT_SHIFT", "CODES", "VCODES", "QUERY", "QUERIES", "QUERY_BYTES")
-    assert a <= {getattr(params, n) for n in (*named, "OUT_AT", "SCALES", "VSCALES", "SLICE")}
-    e = indexes(PACKAGE / "cache.py", "e")["_store"]
-    assert e == {params.E_AT, params.E_CODES, params.E_SCALES, params.E_SHIFT}
+def test_cache_names_the_parameters_as_params_does() -> None:
+    """Constants of cache.py, inlined on a board, stand for the numbers of params.py."""
+    text = (PACKAGE / "cache.py").read_text()
+    found = re.findall(r"^_([A-Z_]+) = const\((\d+)\)$", text, re.MULTILINE)
+    constants = {name: int(number) for name, number in found}
+    states = {name: constants.pop(name) for name in ("NOTHING", "STORED", "STAGED", "CUT")}
+    assert sorted(states.values()) == [0, 1, 2, 3]
+    assert constants
+    assert constants == {name: getattr(params, name) for name in constants}
+    assert not re.search(r"\b[ae]\[\d+\]", text)
 
 
 def test_parameter_indexes_are_distinct() -> None:

@@ -15,8 +15,10 @@ append the step again.
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from . import cpython as micropython
+    from .cpython import const
 
 from array import array
 
@@ -24,14 +26,43 @@ from . import kernels as kernel_sets
 from .arena import Arena
 from .codecs import BY_NAME
 from .errors import BadArgument, CacheFull, OutOfRange, StepError
-from .geometry import BATCH, Geometry
+from .geometry import MAX_BYTES, MAX_VISIBLE, Geometry
 from .kernels import params as P
 from .kernels.tables import EXP2, log_scale
 from .pools.fixed import FixedPool
 
 # What a layer holds in this step. _CUT: a staged layer is being stored; after an exception its window
 # may be overwritten, so that it must be staged again before it is attended.
-_NOTHING, _STORED, _STAGED, _CUT = 0, 1, 2, 3
+_NOTHING = const(0)
+_STORED = const(1)
+_STAGED = const(2)
+_CUT = const(3)
+
+# Those of kernels/params.py that run per token, as constants: a test holds the two together.
+_N = const(0)
+_RUNS = const(1)
+_CODES = const(5)
+_VCODES = const(6)
+_SCALES = const(7)
+_VSCALES = const(8)
+_QUERY = const(17)
+_SINK_QUERY = const(18)
+_SLICE = const(19)
+_OUT_AT = const(28)
+_OUT_SHIFT = const(29)
+_Q_AT = const(30)
+_HEADS = const(31)
+_HEAD_DIM = const(32)
+_SETS = const(34)
+_Q_SHIFT = const(35)
+_QUERIES = const(39)
+_E_CODES = const(0)
+_E_SCALES = const(2)
+_E_COUNT = const(4)
+_E_AT = const(9)
+_E_SHIFT = const(10)
+
+_UNSEEN = object()  # no array, and not None
 
 
 def _per_layer(name, value, layers):
@@ -41,9 +72,7 @@ def _per_layer(name, value, layers):
     if not isinstance(value, (list, tuple)):
         raise BadArgument("%s must be a whole number or a list, got %r" % (name, value))
     if len(value) != layers:
-        raise BadArgument(
-            "%s must be one number or %d (one a layer), got %d" % (name, layers, len(value))
-        )
+        raise BadArgument("%s must be one number or %d (one a layer), got %d" % (name, layers, len(value)))
     return list(value)
 
 
@@ -66,15 +95,28 @@ class KVCache:
     kernels: a set from mpy_kv.kernels (default: the fastest that passes the self-check).
     """
 
-    def __init__(
-        self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None
-    ):
+    def __init__(self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None):
         if not isinstance(geometry, Geometry):
             raise BadArgument("geometry must be a Geometry, got %s" % type(geometry).__name__)
         g = self.geometry = geometry
+        if g.codec not in BY_NAME:
+            raise BadArgument(
+                "codec %r is for sizes only; a cache takes %s" % (g.codec, ", ".join(sorted(BY_NAME)))
+            )
+        what = "window" if g.capacity is None else "capacity"
+        if g.max_visible > MAX_VISIBLE:
+            raise BadArgument(
+                "%d tokens visible at once: at most %d; lower %s %d"
+                % (g.max_visible, MAX_VISIBLE, what, g.window)
+            )
+        if g.bytes() >= MAX_BYTES:
+            raise BadArgument(
+                "the buffer needs %d bytes, a board addresses less than 2^30; lower %s %d"
+                % (g.bytes(), what, g.window)
+            )
         if kernels is None:
             kernels = kernel_sets.best()
-        if not hasattr(kernels, "encode"):
+        if not hasattr(kernels, "qk"):
             raise BadArgument("kernels must be a set from mpy_kv.kernels.get(name), got %r" % (kernels,))
         self.kernels = kernels
 
@@ -130,7 +172,6 @@ class KVCache:
         a[P.HEADS] = g.heads
         a[P.HEAD_DIM] = g.head_dim
         a[P.MASK31] = 0x7FFFFFFF
-        a[P.BATCH] = BATCH
         a[P.LOG_SCALE], a[P.LOG_EXP] = log_scale(g.head_dim)
         e = self._e = array("i", [0] * P.E_PARAMS)
         e[P.E_HEAD] = g.head_stride
@@ -152,8 +193,10 @@ class KVCache:
         self._mark = bytearray(g.layers)
         self._staged_k = [None] * g.layers
         self._staged_v = [None] * g.layers
-        # Arrays seen and found good, by role: the same array is checked once.
-        self._ok_k = self._ok_v = self._ok_q = self._ok_qs = self._ok_out = None
+        # Arrays seen and found good, by role and layer: checked once, as checking allocates.
+        self._ok_k, self._ok_v, self._ok_q, self._ok_qs, self._ok_out = [
+            [_UNSEEN] * g.layers for _ in range(5)
+        ]
 
     # Sizes
 
@@ -181,18 +224,20 @@ class KVCache:
         Keys come rotated at position `length`. Raises BadArgument, OutOfRange (a value not finite or
         beyond the scale range), CacheFull (no window and `capacity` reached); visible state unchanged.
         """
-        if k is not self._ok_k:
+        if type(layer) is not int or not 0 <= layer < len(self._mark):
+            self._refuse_layer(layer)
+        if k is not self._ok_k[layer]:
             self._accept(k, "k")
-            self._ok_k = k
-        if v is not self._ok_v:
+            self._ok_k[layer] = k
+        if v is not self._ok_v[layer]:
             self._accept(v, "v")
-            self._ok_v = v
-        w = self._e[4]
+            self._ok_v[layer] = v
+        w = self._e[_E_COUNT]
         if len(k) != w or len(v) != w:
             self._refuse_length(len(k), len(v), w)
         self._begin(layer, 1)
         self._store(layer, k, v, 0)
-        self._mark[layer] = 1
+        self._mark[layer] = _STORED
 
     @micropython.native
     def prefill(self, layer, k, v, n):
@@ -203,26 +248,26 @@ class KVCache:
         """
         if type(n) is not int or n < 1:
             self._refuse_n(n)
-        if k is not self._ok_k:
+        if type(layer) is not int or not 0 <= layer < len(self._mark):
+            self._refuse_layer(layer)
+        if k is not self._ok_k[layer]:
             self._accept(k, "k")
-            self._ok_k = k
-        if v is not self._ok_v:
+            self._ok_k[layer] = k
+        if v is not self._ok_v[layer]:
             self._accept(v, "v")
-            self._ok_v = v
-        w = self._e[4] * n
+            self._ok_v[layer] = v
+        w = self._e[_E_COUNT] * n
         if len(k) < w or len(v) < w:
             self._refuse_length(len(k), len(v), w)
         self._begin(layer, n)
         self._staged_k[layer] = k
         self._staged_v[layer] = v
-        self._mark[layer] = 2
+        self._mark[layer] = _STAGED
 
     @micropython.native
     def _begin(self, layer, n):
         """Enter `layer` into the step; a layer that is in already begins the step anew."""
         mark = self._mark
-        if type(layer) is not int or not 0 <= layer < len(mark):
-            self._refuse_layer(layer)
         if self.geometry.capacity is not None and self.length + n > self.geometry.capacity:
             self._refuse_full(n)
         if self._n == 0 or mark[layer] or n != self._n:
@@ -248,15 +293,15 @@ class KVCache:
         if p >= g.sinks:
             slot = g.sinks + (p - g.sinks) % g.ring_slots
         codes = self._codes[layer]
-        e[9] = i * g.width
-        e[0] = codes + slot * g.row_bytes
-        e[2] = codes + g.codes_bytes + slot * 2
-        e[10] = self._k_shift[layer]
+        e[_E_AT] = i * g.width
+        e[_E_CODES] = codes + slot * g.row_bytes
+        e[_E_SCALES] = codes + g.codes_bytes + slot * 2
+        e[_E_SHIFT] = self._k_shift[layer]
         if self.kernels.encode(self.buffer, k, e) < 0:
             self._refuse_value("k", layer, i)
-        e[0] += g.plane_bytes
-        e[2] += g.plane_bytes
-        e[10] = self._v_shift[layer]
+        e[_E_CODES] += g.plane_bytes
+        e[_E_SCALES] += g.plane_bytes
+        e[_E_SHIFT] = self._v_shift[layer]
         if self.kernels.encode(self.buffer, v, e) < 0:
             self._refuse_value("v", layer, i)
 
@@ -272,34 +317,34 @@ class KVCache:
         """
         if type(layer) is not int or not 0 <= layer < len(self._mark):
             self._refuse_layer(layer)
-        if q is not self._ok_q:
+        if q is not self._ok_q[layer]:
             self._accept(q, "q")
-            self._ok_q = q
-        if out is not self._ok_out:
+            self._ok_q[layer] = q
+        if out is not self._ok_out[layer]:
             self._accept(out, "out")
-            self._ok_out = out
+            self._ok_out[layer] = out
         qs = q_sinks
         if qs is None or self.geometry.sinks == 0:
             qs = q
-        elif qs is not self._ok_qs:
+        elif qs is not self._ok_qs[layer]:
             self._accept(qs, "q_sinks")
-            self._ok_qs = qs
+            self._ok_qs[layer] = qs
         mark = self._mark[layer]
-        if n != self._n or mark == 0 or mark == 3 or (mark == 1 and n != 1):
+        if n != self._n or mark == _NOTHING or mark == _CUT or (mark == _STORED and n != 1):
             self._refuse_attend(layer, mark, n)
         n = self._n
-        w = n * self._a[31] * self._a[32]
+        w = n * self._a[_HEADS] * self._a[_HEAD_DIM]
         if len(q) < w or len(out) < w or len(qs) < w or (n == 1 and len(q) != w):
             self._refuse_rows(len(q), len(out), len(qs), w)
-        if mark == 2:
-            self._mark[layer] = 3
+        if mark == _STAGED:
+            self._mark[layer] = _CUT
         i = 0
         while i < n:
-            if mark == 2:
+            if mark == _STAGED:
                 self._store(layer, self._staged_k[layer], self._staged_v[layer], i)
             self._attend_row(layer, q, out, qs, i)
             i += 1
-        self._mark[layer] = 1
+        self._mark[layer] = _STORED
 
     @micropython.native
     def _attend_row(self, layer, q, out, qs, i):
@@ -311,14 +356,14 @@ class KVCache:
         self._look(self.length + i)
         heads = g.heads
         row = heads * g.head_dim
-        a[30] = i * row
-        a[34] = 1
-        a[18] = 0
+        a[_Q_AT] = i * row
+        a[_SETS] = 1
+        a[_SINK_QUERY] = 0
         if qs is not q:
-            a[34] = 2
-            a[18] = g.query_words
-        a[35] = self._q_shift[layer]
-        a[29] = self._out_shift[layer]
+            a[_SETS] = 2
+            a[_SINK_QUERY] = g.query_words
+        a[_Q_SHIFT] = self._q_shift[layer]
+        a[_OUT_SHIFT] = self._out_shift[layer]
         if kernels.query(buf, q, qs, a) < 0:
             self._refuse_value("q", layer, i)
         codes = self._codes[layer]
@@ -328,27 +373,27 @@ class KVCache:
         h = 0
         while h < heads:
             kv = h // share
-            a[5] = codes + kv * g.head_stride
-            a[6] = a[5] + g.plane_bytes
-            a[17] = a[39] + h * g.query_bytes
-            a[28] = i * row + h * g.head_dim
+            a[_CODES] = codes + kv * g.head_stride
+            a[_VCODES] = a[_CODES] + g.plane_bytes
+            a[_QUERY] = a[_QUERIES] + h * g.query_bytes
+            a[_OUT_AT] = i * row + h * g.head_dim
             first = kv * g.head_dim // g.group
             if first != last:
-                a[7] = codes + g.codes_bytes + first * g.scale_stride
-                a[8] = a[7] + g.plane_bytes
+                a[_SCALES] = codes + g.codes_bytes + first * g.scale_stride
+                a[_VSCALES] = a[_SCALES] + g.plane_bytes
                 kernels.scales(buf, a, runs, 0)
                 kernels.scales(buf, a, runs, 1)
                 last = first
             s = 0
             while s < slices:
-                a[19] = s
+                a[_SLICE] = s
                 kernels.qk(buf, buf, a, runs)
                 kernels.score(buf, a)
                 s += 1
             kernels.weights(buf, a, EXP2)
             s = 0
             while s < slices:
-                a[19] = s
+                a[_SLICE] = s
                 kernels.share(buf, a)
                 kernels.av(buf, buf, a, runs)
                 kernels.emit(buf, a, out)
@@ -395,8 +440,8 @@ class KVCache:
                 r[j + 2] = n - k
                 r[j + 3] = 0
                 j += 4
-        self._a[0] = total
-        self._a[1] = j >> 2
+        self._a[_N] = total
+        self._a[_RUNS] = j >> 2
         self._runs_floor = self._floor
         self._runs_at = p
 
@@ -420,18 +465,18 @@ class KVCache:
         n = self._n
         layer = 0
         while layer < layers:
-            if n == 0 or mark[layer] == 0 or mark[layer] == 3:
+            if n == 0 or mark[layer] == _NOTHING or mark[layer] == _CUT:
                 self._refuse_commit()
             layer += 1
         layer = 0
         while layer < layers:
-            if mark[layer] == 2:
-                mark[layer] = 3
+            if mark[layer] == _STAGED:
+                mark[layer] = _CUT
                 i = 0
                 while i < n:
                     self._store(layer, self._staged_k[layer], self._staged_v[layer], i)
                     i += 1
-                mark[layer] = 1
+                mark[layer] = _STORED
             layer += 1
         self._drop()
         # Until here the old state, with nothing pending; this one store makes it the new one.
@@ -541,9 +586,9 @@ class KVCache:
         ]
 
     def _at(self, layer, value, position):
-        if not 0 <= layer < self.geometry.layers:
-            self._refuse_layer(layer)
         g = self.geometry
+        if type(layer) is not int or not 0 <= layer < g.layers:
+            self._refuse_layer(layer)
         slot = g.slot(position)
         base = self._codes[layer] + (g.plane_bytes if value else 0)
         return base + slot * g.row_bytes, base + g.codes_bytes + slot * 2

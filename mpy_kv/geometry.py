@@ -5,8 +5,12 @@ Allocates one small object at construction; every method is O(1). Owns no memory
 
 from .errors import BadArgument
 
-_MAX_TOKENS = 1 << 19  # visible at once: their weights sum to < 2^(19 + 27), kept as 16 + 30 bits
-CODECS = ("int8",)
+_MAX_TOKENS = 1 << 26  # of a plan; what a cache can attend at once is MAX_VISIBLE
+MAX_VISIBLE = 1 << 19  # weights sum to < 2^(19 + 27), kept as 16 + 30 bits
+MAX_BYTES = 1 << 30  # offsets are small ints on 32-bit boards
+
+# Element types: bytes of a value, and whether a group of values has a scale.
+CODECS = {"int8": (1, True), "float16": (2, False), "float32": (4, False)}
 
 BATCH = 8  # tokens whose weights share one exponent in A.V; even, see kernels/plain.py
 
@@ -38,6 +42,7 @@ class Geometry:
     layers, heads (query), kv_heads, head_dim: the model's; heads % kv_heads == 0.
     window: recent tokens visible, the current one included. sinks: first tokens that stay visible
     on top of the window. capacity: instead of a window, the most tokens ever held.
+    codec: element type, see CODECS; a KVCache is built for those of mpy_kv.codecs, sizes for all.
     group: values that share one float16 scale (default: `default_group`, at most group_limit).
 
     Raises BadArgument naming the option. Shapes (SPEC.md): a layer's block holds, for K then V,
@@ -66,9 +71,12 @@ class Geometry:
                 "heads %d is not a multiple of kv_heads %d: query heads share KV heads evenly"
                 % (heads, kv_heads)
             )
-        if codec not in CODECS:
-            raise BadArgument("codec %r is unknown; known: %s" % (codec, ", ".join(CODECS)))
+        if not isinstance(codec, str) or codec not in CODECS:
+            raise BadArgument(
+                "codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS)))
+            )
         self.codec = codec
+        self.value_bytes, scaled = CODECS[codec]
         if capacity is None:
             self.window = _whole("window", window, 1, _MAX_TOKENS)
             self.sinks = _whole("sinks", sinks, 0, _MAX_TOKENS - window)
@@ -88,7 +96,11 @@ class Geometry:
 
         n = kv_heads * head_dim
         self.width = n  # values of one K or V vector
-        if group is None:
+        if not scaled:
+            if group is not None:
+                raise BadArgument("group %r: %s has no scales" % (group, codec))
+            group = n
+        elif group is None:
             group = default_group(kv_heads, head_dim, _whole("group_limit", group_limit, 1, 4096))
         _whole("group", group, 1, n)
         if n % group or (head_dim % group and group % head_dim):
@@ -97,13 +109,13 @@ class Geometry:
                 "head_dim %d" % (group, n, head_dim)
             )
         self.group = group
-        self.groups = n // group
+        self.groups = n // group if scaled else 0
 
         # A row is one head's head_dim codes, cut into slices that have one scale each; slices
         # start on a word so that the kernels read whole words.
-        self.slice_width = min(group, head_dim)
+        self.slice_width = min(group, head_dim) if scaled else head_dim
         self.slices = head_dim // self.slice_width
-        self.slice_bytes = _up(self.slice_width, 4)
+        self.slice_bytes = _up(self.slice_width * self.value_bytes, 4)
         self.row_bytes = self.slices * self.slice_bytes
         self.head_stride = self.slots * self.row_bytes
         self.scale_stride = self.slots * 2
@@ -111,21 +123,11 @@ class Geometry:
         self.scales_bytes = _up(self.groups * self.scale_stride, 4)
         self.plane_bytes = self.codes_bytes + self.scales_bytes
         self.layer_bytes = 2 * self.plane_bytes
-        if self.layers * self.layer_bytes >= 1 << 30:
-            raise BadArgument(
-                "layers*slots need %d bytes: beyond the 2^30 a board can address; lower %s %d"
-                % (
-                    self.layers * self.layer_bytes,
-                    "window" if self.capacity is None else "capacity",
-                    self.window,
-                )
-            )
-
         # Scratch, reused by every layer and head (offsets from the end of the layer blocks).
         m = self.max_visible
         self.scale_row = 2 * m
         self.query_sets = 2 if self.sinks else 1
-        self.query_words = 4 * self.slices + 2 * self.row_bytes  # bytes: constants, packed words
+        self.query_words = 4 * self.slices + 2 * self.slices * _up(self.slice_width, 4)
         self.query_bytes = 16 + self.query_sets * self.query_words
         at = self.layers * self.layer_bytes
         self.at_scores = at
@@ -141,7 +143,7 @@ class Geometry:
         self.at_units = at
         at += 4 * ((m + BATCH - 1) // BATCH)
         self.at_sums = at
-        at += 4 * self.row_bytes
+        at += 4 * self.slices * _up(self.slice_width, 4)
         self.at_queries = at
         at += heads * self.query_bytes
         self._bytes = at
@@ -152,7 +154,7 @@ class Geometry:
 
     def token_bytes(self):
         """Codes and scales of one token in all layers, padding not counted."""
-        return self.layers * 2 * (self.width + 2 * self.groups)
+        return self.layers * 2 * (self.width * self.value_bytes + 2 * self.groups)
 
     def kv_bytes(self, tokens):
         """Codes and scales of `tokens` visible tokens in all layers (no spare slot, no padding)."""

@@ -18,7 +18,10 @@ def in_flash():
 
     Looks at the start of every block; the checksum tells an image from what begins like one.
     """
-    flash = memoryview(rp2.Flash())
+    try:
+        flash = memoryview(rp2.Flash())
+    except TypeError:  # before firmware 1.25 the flash cannot be read where it lies
+        return None
     for start in range(0, len(flash), 4096):
         if flash[start : start + 4] == b"MKVM":
             try:

@@ -206,7 +206,7 @@ def long_run(kernel_set):
 
 
 def boundary(kernel_set):
-    """Window 8, no sinks: what is visible as the length passes it, by single steps and after a prefill of 6."""
+    """Window 8, no sinks: what is visible as the length passes it, by steps and after a prefill of 6."""
     found = {}
     for way in ("steps", "prefill"):
         cache, same, v, out = watched(kernel_set, 8, 0)
@@ -267,13 +267,69 @@ def sink_positions(kernel_set):
         found[way] = {"weights": list(out), "asked": asked, "visible": cache.visible()}
         # Also after a rollback: the position of the query for the sinks follows the length.
         cache.rollback(5)
-        found[way]["after rollback"] = [cache.length, cache.sink_query_position(), cache.sink_query_position(3)]
+        found[way]["after rollback"] = [
+            cache.length,
+            cache.sink_query_position(),
+            cache.sink_query_position(3),
+        ]
         cache.rollback(cache.length - 7)
         found[way]["deep"] = [cache.length, cache.sink_query_position(), cache.sink_query_position(20)]
     return found
 
 
+def views(kernel_set):
+    """Rows given as views into larger arrays, and q overwritten by its own result: what comes out."""
+    found = []
+    for way in ("arrays", "views", "in place"):
+        cache = KVCache(Geometry(1, 2, 1, 8, window=4, sinks=1), kernels=kernel_set)
+        rows = floats([(i * 7) % 23 - 11 for i in range(9 * 50)])
+        view = memoryview(rows)
+        seen = []
+        for t in range(9):
+            at = t * 50 + 1
+            cut = [(at, at + 8), (at + 8, at + 16), (at + 16, at + 32), (at + 32, at + 48)]
+            if way == "views":
+                k, v, q, out = [view[a:b] for a, b in cut]
+            else:
+                k, v, q, out = [rows[a:b] for a, b in cut]
+            if way == "in place":
+                out = q
+            cache.append(0, k, v)
+            cache.attend(0, q, out, q)
+            cache.commit()
+            seen += list(out)
+        # The same in one prefill, in place.
+        n = 3
+        k, v, q = [floats([(i * s) % 19 - 9 for i in range(n * c)]) for s, c in ((5, 8), (7, 8), (3, 16))]
+        out = q if way == "in place" else floats([0] * (n * 16))
+        cache.prefill(0, k, v, n)
+        cache.attend(0, q, out, q, n)
+        cache.commit()
+        found.append(seen + list(out))
+    return found
+
+
+def dirty(kernel_set):
+    """The same steps in buffers that held zeros, ones or rubbish before."""
+    found = []
+    for rubbish in (0, 255, None):
+        g = Geometry(2, 4, 2, 6, window=5, sinks=2, group=3)
+        buffer = bytearray(g.bytes())
+        for i in range(len(buffer)):
+            buffer[i] = i * 89 & 255 if rubbish is None else rubbish
+        cache = KVCache(g, buffer, kernels=kernel_set)
+        seen = []
+        for t in range(14):
+            k = floats([(t * 5 + i * 3) % 13 - 6 for i in range(12)])
+            q = floats([(t * 3 + i * 5) % 11 - 5 for i in range(24)])
+            seen += list(step(cache, k, k, q, k[:12] + k))
+        found.append([seen, cache.check(), cache.read(1, "v", 0), cache.read(1, "k", 13)])
+    return found
+
+
 CASES = {
+    "dirty": dirty,
+    "views": views,
     "zero_vector": zero_vector,
     "constant_vector": constant_vector,
     "outlier": outlier,

@@ -45,8 +45,7 @@ MASK31 = 36  # 0x7FFFFFFF
 SLICE_WIDTH = 37  # values of a slice
 QUERY_SET = 38  # bytes of one set in a query record
 QUERIES = 39  # first query record
-BATCH = 40
-A_COUNT = 41
+A_COUNT = 40
 
 # e: encode
 E_CODES = 0  # codes of head 0 at the slot

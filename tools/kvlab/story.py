@@ -89,7 +89,7 @@ def _prepared(
         place = Path(folder)
         arguments = telling.arguments()
         flash = []
-        if board.machine.port == "rp2":
+        if board.memory_mapped_flash:
             flash = [launcher.FlashFile(image, 0, name="--model")]
         else:
             (place / "model.mkvm").write_bytes(image)
@@ -124,6 +124,7 @@ def _figures(board: Board, seen: dict[str, Any], report: launcher.Report) -> dic
         "heap_peak_bytes": report.heap_peak_bytes,
         "heap_live_bytes": report.heap_live_peak_bytes,
         "largest_object_bytes": report.largest_object_bytes,
+        "machine_code_bytes": report.native_code_bytes,
         "kv_bytes": seen["kv_bytes"],
         "buffer_bytes": seen["buffer_bytes"],
         "alloc_bytes_per_token": seen["alloc_bytes_per_token"],

@@ -17,7 +17,7 @@ ROUNDS = 7
 
 
 def unrolled_qk(buf, q, rows, row, start, out):
-    """Dots of q (8 signed codes at a time) with `rows` rows of codes at `start`: bytecode, 8 products a turn."""
+    """Dots of q (signed codes) with `rows` rows of codes at `start`: bytecode, 8 products a turn."""
     n = len(q)
     total = 0
     for i in range(n):

@@ -75,7 +75,8 @@ class DeviceCodec:
         return values.reshape(len(rows), *self.shape)
 
     def _chunk(self, rows: Array) -> Array:
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         size = len(rows) * self.row_bytes
         try:
             self.process.stdin.write(np.uint32(len(rows)).tobytes() + rows.tobytes())

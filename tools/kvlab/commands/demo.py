@@ -53,13 +53,12 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
     path = paths.find_data(MODEL) if model is None else options.existing_file(model, "--model")
     if path is None:
         raise BadInput(
-            "no model here: name a llama2.c checkpoint with --model FILE (make demo MODEL=FILE), its tokenizer"
-            f" beside it, or put {MODEL} into ${paths.DATA_ENV}"
+            "no model here: name a llama2.c checkpoint with --model FILE (make demo MODEL=FILE),"
+            " its tokenizer (tok512.bin for stories260K) beside it, or put"
+            f" {MODEL} into ${paths.DATA_ENV}"
         )
     image = load_image(path)
-    click.echo(
-        f"{board.title}, {output.size(board.machine.heap_bytes)} of heap. The model: {path.name}.\n"
-    )
+    click.echo(f"{board.title}, {output.size(board.machine.heap_bytes)} of heap. The model: {path.name}.\n")
     told = story.tell(board, image.data, story.Telling(tokens=tokens), stream=True)
     with output.waiting("Searching for the smallest heap it runs in ..."):
         told = story.with_peak(board, image.data, told)
@@ -71,9 +70,7 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
         f"Heap of the {board.title} while it tells {figures['tokens']:,} tokens",
         out / "heap.png",
     )
-    click.echo(
-        f"Figures: {paths.shown(out / 'demo.json')}. Picture: {paths.shown(out / 'heap.png')}."
-    )
+    click.echo(f"Figures: {paths.shown(out / 'demo.json')}. Picture: {paths.shown(out / 'heap.png')}.")
     if figures["alloc_bytes_per_token"]:
         raise FellShort(
             f"the story allocated {figures['alloc_bytes_per_token']} bytes a token; it should be 0"

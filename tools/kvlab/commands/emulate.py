@@ -38,7 +38,7 @@ def _flash_files(
 
 \b
   kvlab emulate hello.py --board rp2040
-  kvlab emulate boards/rp2040/main.py --flash out/model.bin@0x10000 --peak
+  kvlab emulate boards/rp2040/main.py --flash out/model.mkvm@0 --peak
   kvlab emulate soak.py --heap-bytes 128KiB --json out/soak.json -- --tokens 1000
 """
 )

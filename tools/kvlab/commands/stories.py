@@ -170,4 +170,8 @@ def show(board: Board, told: story.Told) -> None:
     ]
     if f["heap_peak_bytes"] is not None:
         rows.append(("smallest heap it runs in", output.size(f["heap_peak_bytes"])))
+    code = f"{output.size(f['machine_code_bytes'])} of x64, outside this heap"
+    if told.report.native_code_in_heap:
+        code += "; the board's, about 60 % of it, lies in the heap"
+    rows.append(("machine code", code))
     output.table("", rows)

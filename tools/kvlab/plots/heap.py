@@ -20,8 +20,8 @@ COLOURS = ("#33658a", "#86bbd8", "#f6ae2d", "#f26419", "#7b6d8d", "#a3b18a", "#c
 def draw(report: Report, title: str, path: Path) -> None:
     """Save a picture of `report` as `path`. BadInput if the run recorded nothing to draw.
 
-    Bands are what was live at each mark, by what came since the mark before; the line is the heap in
-    use as sampled, garbage included.
+    A band is what came to be live between a mark and the one before, drawn from the mark on; the line
+    is the heap in use as sampled, garbage included. Machine code is not in this heap and not drawn.
     """
     if not report.marks or not report.samples:
         raise BadInput(
@@ -35,8 +35,8 @@ def draw(report: Report, title: str, path: Path) -> None:
         grown = mark.live_bytes / KIB - below
         if grown > 0:
             axes.fill_between(
-                [times[i - 1] if i else 0, times[i], end],
-                [below, below + grown, below + grown],
+                [times[i], end],
+                below + grown,
                 below,
                 color=COLOURS[i % len(COLOURS)],
                 label=f"{mark.label}: {grown:,.1f} KiB",
@@ -53,7 +53,7 @@ def draw(report: Report, title: str, path: Path) -> None:
     axes.axvline(report.samples[0][0] / 1e6, color="black", linewidth=0.8, linestyle=":")
     axes.annotate(
         "the story starts",
-        (report.samples[0][0] / 1e6, 0.84),
+        (report.samples[0][0] / 1e6, 0.7),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
         xytext=(-4, 0),
@@ -72,7 +72,16 @@ def draw(report: Report, title: str, path: Path) -> None:
     axes.set_ylim(0, limit * 1.1)
     axes.set_xlabel("time on this machine (s)")
     axes.set_ylabel("heap (KiB, 64-bit objects)")
-    axes.set_title(title)
+    if report.heap_peak_bytes is not None:
+        peak = report.heap_peak_bytes / KIB
+        axes.axhline(peak, color="black", linewidth=0.8, linestyle="--")
+        axes.annotate(
+            f"smallest heap it runs in: {peak:,.1f} KiB",
+            (0, peak),
+            textcoords="offset points",
+            xytext=(4, 4),
+        )
+    figure.suptitle(title)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)

@@ -30,7 +30,7 @@ Bounds, numbered where they are used:
  B7  |x| < 2^15 and cos^2 + sin^2 ~ 1 in units of 2^15: |x0 * cos - x1 * sin| <= sqrt(2) * 2^30 < 2^31.
 """
 
-from .layout import ACT_GROUP, ACT_HEADER, LIMIT, MASK, POINT, ROOT_ONE
+from .layout import ACT_GROUP, ACT_HEADER, LIMIT, POINT, ROOT_ONE
 
 
 def _u16(w, at):

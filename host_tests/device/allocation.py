@@ -1,0 +1,144 @@
+"""Counts what the hot path allocates on the unix port, in bytes of micropython.mem_total().
+
+usage: allocation.py float32|int16    prints {what: [bytes, operations]} as JSON
+Each measurement runs once to warm up, once with the heap locked, once counted.
+"""
+
+import gc
+import json
+import sys
+from array import array
+
+import micropython
+from mpy_kv import Geometry, KVCache
+from mpy_kv.arena import Arena
+from mpy_kv.pools.fixed import FixedPool
+
+LAYERS = 5
+N = 8  # tokens of a prefill
+
+INT16 = sys.argv[1] == "int16"
+KIND = "h" if INT16 else "f"
+OPTIONS = {"kv_shift": 8, "q_shift": 7, "out_shift": 9} if INT16 else {}
+
+
+def filled(count, seed):
+    return array(KIND, [(i * 37 + seed * 11) % 201 - 100 for i in range(count)])
+
+
+def cache_of(**options):
+    return KVCache(Geometry(LAYERS, 8, 4, 8, **options), **OPTIONS)
+
+
+windowed = cache_of(window=24, sinks=4)
+roomy = cache_of(capacity=4000)
+k, v, q, qs, out = filled(32, 1), filled(32, 2), filled(64, 3), filled(64, 4), filled(64, 5)
+outs = [filled(64, layer) for layer in range(LAYERS)]  # an array a layer is no reason to allocate either
+ks = [filled(32, layer) for layer in range(LAYERS)]
+kn, vn, qn, qsn, outn = (
+    filled(32 * N, 1),
+    filled(32 * N, 2),
+    filled(64 * N, 3),
+    filled(64 * N, 4),
+    filled(64 * N, 5),
+)
+pool = FixedPool(Arena(64 * 64), 64, 64)
+handles = array("i", [0] * 64)
+
+
+def tokens(cache, count):
+    while count:
+        for layer in range(LAYERS):
+            cache.append(layer, ks[layer], v)
+            cache.attend(layer, q, outs[layer], qs)
+        cache.commit()
+        count -= 1
+
+
+def windowed_tokens(count):
+    tokens(windowed, count)
+
+
+def roomy_tokens(count):
+    if roomy.length + count > 4000:
+        roomy.rollback(roomy.length)
+    tokens(roomy, count)
+
+
+def prefills(count):
+    while count:
+        for layer in range(LAYERS):
+            windowed.prefill(layer, kn, vn, N)
+            windowed.attend(layer, qn, outn, qsn, N)
+        windowed.commit()
+        count -= 1
+
+
+def rollbacks(count):
+    while count:
+        tokens(windowed, 2)
+        windowed.append(0, ks[0], v)
+        windowed.rollback(1)
+        windowed.sink_query_position(3)
+        count -= 1
+
+
+def aborts(count):
+    while count:
+        windowed.append(0, k, v)
+        windowed.attend(0, q, out)
+        windowed.abort()
+        count -= 1
+
+
+def blocks(count):
+    while count:
+        for i in range(64):
+            handles[i] = pool.alloc(64)
+        for i in range(64):
+            pool.lock(handles[i])
+            pool.offset(handles[i])
+            pool.unlock(handles[i])
+        for i in range(64):
+            pool.free(handles[i])
+        count -= 1
+
+
+def control(count):
+    """What must be seen: a list a time."""
+    while count:
+        [count]
+        count -= 1
+
+
+def measure(work, count):
+    """Bytes allocated by work(count). Names made beforehand: a first store would grow a dict."""
+    a = b = 0
+    work(3)
+    gc.collect()
+    if work is not control:
+        micropython.heap_lock()
+        work(3)
+        micropython.heap_unlock()
+    gc.disable()
+    c = gc.mem_alloc()
+    a = micropython.mem_total()
+    work(count)
+    b = micropython.mem_total()
+    c = gc.mem_alloc() - c
+    gc.enable()
+    return [b - a, c]
+
+
+measured = {}
+for name, count in (
+    ("windowed_tokens", 2000),
+    ("roomy_tokens", 500),
+    ("prefills", 100),
+    ("rollbacks", 500),
+    ("aborts", 500),
+    ("blocks", 50),
+    ("control", 10),
+):
+    measured[name] = measure(globals()[name], count)
+print(json.dumps(measured))

@@ -1,0 +1,116 @@
+"""Every wrong argument gets one clear error that names it, and changes nothing; see device/bad_input.py."""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from pathlib import Path
+
+import pytest
+
+from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.errors import OutOfRange
+
+DEVICE = Path(__file__).parent / "device"
+sys.path.insert(0, str(DEVICE))
+import bad_input  # noqa: E402
+
+CASES = bad_input.cases()
+
+
+@pytest.fixture(scope="module")
+def bench() -> bad_input.Bench:
+    return bad_input.Bench(kernels.get("plain"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
+def test_refused_on_cpython(case: tuple, bench: bad_input.Bench) -> None:
+    assert bad_input.complaint(case, bench) is None
+
+
+@pytest.mark.parametrize("name", ["plain", "viper"])
+def test_refused_on_the_port(name: str, upy) -> None:
+    said = upy.run(DEVICE / "bad_input.py", [name], heap_bytes=16 << 20)
+    complaints, count = json.loads(said)
+    assert complaints == []
+    assert count == len(CASES)
+
+
+BOUNDARY = """
+import sys
+from array import array
+from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.errors import OutOfRange
+largest = 127 * 65504.0
+for name in ("plain", "viper"):
+    cache = KVCache(Geometry(1, 1, 1, 4, window=2), kernels=kernels.get(name))
+    for x in (largest, -largest):
+        cache.append(0, array("f", [1, x, 3, 4]), array("f", [x] * 4))
+        cache.commit()
+    for x in (largest * (1 + 2e-7), -largest * (1 + 2e-7)):
+        try:
+            cache.append(0, array("f", [1, x, 3, 4]), array("f", [1] * 4))
+            print("taken", name, x)
+        except OutOfRange:
+            pass
+    print(name, cache.read(0, "v", 1)[0] == -largest, cache.length, cache.check())
+"""
+
+
+def test_the_largest_value_that_can_be_stored(upy) -> None:
+    """127 times the largest float16 is taken, the next float32 is not."""
+    assert upy.run(BOUNDARY).split("\n")[:2] == ["plain True 2 0", "viper True 2 0"]
+
+
+def test_the_most_negative_int16_is_taken() -> None:
+    cache = KVCache(Geometry(1, 1, 1, 4, window=4), kv_shift=8, kernels=kernels.get("plain"))
+    x = array("h", [-32768, 32767, 0, 1])
+    out = array("h", [0] * 4)
+    cache.append(0, x, x)
+    cache.attend(0, x, out)
+    cache.commit()
+    assert cache.read(0, "k", 0)[0] == pytest.approx(-128, rel=1e-3)
+    assert out.tolist() == pytest.approx([-32767, 32767, 0, 0], abs=40)
+
+
+def test_after_a_refused_value_the_step_goes_on() -> None:
+    """A NaN in layer 1 leaves layer 0 in the step; the sound value then completes it."""
+    cache = KVCache(Geometry(2, 1, 1, 4, window=4), kernels=kernels.get("plain"))
+    x, nan = array("f", [1, 2, 3, 4]), array("f", [1, float("nan"), 3, 4])
+    cache.append(0, x, x)
+    with pytest.raises(OutOfRange):
+        cache.append(1, x, nan)
+    cache.append(1, x, x)
+    cache.commit()
+    assert cache.length == 1
+    assert cache.check() == 0
+
+
+ODD = [
+    {"heads": 1, "kv_heads": 1, "head_dim": 1, "window": 1},
+    {"heads": 1, "kv_heads": 1, "head_dim": 1, "capacity": 1},
+    {"heads": 7, "kv_heads": 1, "head_dim": 1, "window": 2, "sinks": 9},
+    {"heads": 3, "kv_heads": 3, "head_dim": 1, "window": 1, "sinks": 1, "group": 1},
+    {"heads": 2, "kv_heads": 2, "head_dim": 5, "window": 3, "group": 1},
+    {"heads": 2, "kv_heads": 1, "head_dim": 1024, "window": 1, "sinks": 3},
+]
+
+
+@pytest.mark.parametrize("shape", ODD, ids=[str(list(o.values())) for o in ODD])
+def test_odd_shapes_work(shape: dict) -> None:
+    """Constant values come out again, whatever the shape."""
+    g = Geometry(1, **shape)
+    cache = KVCache(g, kernels=kernels.get("plain"))
+    k, v = array("f", [0.5] * g.width), array("f", [-3] * g.width)
+    q = array("f", [0.25] * (g.heads * g.head_dim))
+    out = array("f", [0] * len(q))
+    for t in range(12):
+        if g.capacity and t == g.capacity:
+            break
+        cache.append(0, k, v)
+        cache.attend(0, q, out, q)
+        cache.commit()
+        assert list(out) == pytest.approx([-3] * len(out), rel=2e-3)
+        assert cache.check() == 0
+    assert len(cache.visible()) == min(cache.length, g.max_visible)

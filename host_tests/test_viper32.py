@@ -1,0 +1,100 @@
+"""Viper as a 32-bit board runs it: the bits of plain, within its buffers and its alignment."""
+
+from __future__ import annotations
+
+import ast
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import viper32
+from jobs import Job, cache_job
+from test_attention import extreme
+from test_goldens import NAMES, Golden
+from test_twins import random_job
+
+from mpy_kv import kernels
+from mpy_kv.kernels import params
+from mpy_kv.kernels.family import KernelSet
+
+VIPER = Path(params.__file__).with_name("viper.py")
+
+
+@pytest.fixture(scope="module")
+def on_32_bits() -> KernelSet:
+    return KernelSet("viper32", viper32.load(VIPER), kernels.NAMES)
+
+
+@pytest.fixture(autouse=True)
+def _known(on_32_bits: KernelSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cache_job asks for kernels by name."""
+    real = kernels.get
+    monkeypatch.setattr(kernels, "get", lambda name: on_32_bits if name == "viper32" else real(name))
+
+
+def check(job: Job) -> None:
+    out = io.BytesIO()
+    cache_job.run(job.job, io.BytesIO(job.data), out, "viper32")
+    outputs, buffer = job.split(out.getvalue())
+    plain, plain_buffer = job.plain()
+    assert outputs.tobytes() == plain.tobytes()
+    assert buffer == plain_buffer
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_goldens(name: str) -> None:
+    check(Golden(name).runner)
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_random_jobs(seed: int) -> None:
+    check(random_job(seed))
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["same", "opposite"])
+@pytest.mark.parametrize("size", [0.0, 64.0, 1e30], ids=["flat", "peaked", "huge"])
+def test_extremes(size: float, mixed: bool) -> None:
+    check(extreme(8, 8, 70, np.full(8, size), mixed)[0])
+
+
+def test_many_slices() -> None:
+    """Where the sum of dots, each rounded down, is largest: see test_attention."""
+    check(extreme(128, 1, 6, np.array([64, 22] + [23] * 11 + [15] * 115, float), True)[0])
+
+
+def compiled(body: str) -> viper32.Callable[..., int]:
+    source = "def f(p: ptr32, n: int) -> int:\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+    return viper32.kernel(ast.parse(source).body[0])  # type: ignore[arg-type]
+
+
+def test_the_emulation_counts_as_a_board_does() -> None:
+    memory = np.array([7, 0xFFFFFFFF, 0x80000000, 0], np.uint32)
+    assert compiled("return int(p[1])")(memory, 0) == -1
+    assert compiled("p[3] = n << 16\nreturn (n << 16) >> 16")(memory, 0x8000) == -0x8000
+    assert memory[3] == 0x80000000
+    assert compiled("n += int(p[0]) * n\nreturn n")(memory, 0x20000000) == 0
+    assert compiled("q = ptr8(int(p) + 4)\nreturn q[3]")(memory, 0) == 255
+
+
+FAULTS = {
+    "return ptr32(int(p) + 2)[0]": "access of 4 bytes at",
+    "return p[4]": "is in none of",
+    "return p[n]": "is in none of",
+    "return 1 << 32 - n": "shift of 1 by 33",
+    "return 1 >> n": "shift by -1",
+    "return 5 // (n + 1)": "division by 0",
+    "return 1 << 31": "allocates",
+}
+
+
+@pytest.mark.parametrize("body", FAULTS)
+def test_the_emulation_sees(body: str) -> None:
+    with pytest.raises(AssertionError, match=FAULTS[body]):
+        compiled(body)(np.zeros(4, np.uint32), -1)
+
+
+@pytest.mark.parametrize("body", ["return -n", "return n ^ 0x40000000"])
+def test_the_emulation_refuses(body: str) -> None:
+    with pytest.raises(AssertionError):
+        compiled(body)
