@@ -49,6 +49,8 @@ def test_the_esp32_reads_its_model_from_a_file(image):
     machine = boards.load("esp32s3").machine
     program = BOARDS / "esp32s3" / "main.py"
     # More heap than the board has: compiling from source takes it. Deployed files are compiled.
-    report = launcher.emulate(program, ["--model", image, "--tokens", 20], machine, heap_bytes=320 * 1024, timeout_s=60)
+    report = launcher.emulate(
+        program, ["--model", image, "--tokens", 20], machine, heap_bytes=320 * 1024, timeout_s=60
+    )
     told(report, 20)
     assert report.clock_hz == 240_000_000

@@ -1,0 +1,72 @@
+"""Where the time of a token goes: microseconds in each kernel, and what is left for the interpreter.
+
+usage: token.py IMAGE TOKENS WINDOW SINKS. Prints one line of JSON. A kernel's time is what a token takes
+less when that kernel alone is replaced by an empty function: the text is rubbish then, the work of all
+others the same, and no clock runs within a token. Medians over the tokens, so that a slow spell of the
+machine does not count. Times are those of the machine it runs on: shares mean something, the sum does not
+speak for a board.
+"""
+
+import json
+import sys
+import time
+
+from mpy_kv import kernels as kv_kernels
+from stories import kernels as app_kernels
+from stories.app import open_model
+
+
+class Without:
+    """A kernel set with one function replaced by nothing."""
+
+    def __init__(self, kernels, names, missing=None):
+        self.name = kernels.name
+        for key in names:
+            setattr(self, key, self.nothing if key == missing else getattr(kernels, key))
+
+    @staticmethod
+    def nothing(*args):
+        return 0
+
+
+def median_us(llama, tokens):
+    """Of a token; the same ones whatever the kernels compute."""
+    seen = []
+    for i in range(tokens):
+        start = time.ticks_us()
+        llama.step(3 + i % 200)
+        seen.append(time.ticks_diff(time.ticks_us(), start))
+    return sorted(seen)[tokens // 2]
+
+
+def main(image, tokens, window, sinks):
+    llama = open_model(image, window=window, sinks=sinks)
+    median_us(llama, window + sinks + 1)  # from here on every token sees a full window
+    full_kv, full_app = llama.cache.kernels, llama.kernels
+    total = median_us(llama, tokens)
+    kernels = {}
+    for owner, full, names in (
+        (llama.cache, full_kv, kv_kernels.NAMES),
+        (llama, full_app, app_kernels.NAMES),
+    ):
+        for key in names:
+            owner.kernels = Without(full, names, key)
+            without = median_us(llama, tokens)
+            owner.kernels = full
+            # The whole again beside each part: a machine's speed drifts.
+            kernels[key] = max(0, median_us(llama, tokens) - without)
+    print(
+        json.dumps(
+            {
+                "tokens": tokens,
+                "window": window,
+                "sinks": sinks,
+                "total_us": total,
+                "kernels_us": kernels,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
