@@ -1,16 +1,20 @@
 """Boards: every fact has a source, the facts agree, bad files are refused by the place."""
 
 import json
+import re
 
 import pytest
+from tiny_model import write_tiny
 
-from kvlab import boards
+from kvlab import boards, cli
 from kvlab.errors import BadInput
 from kvlab.paths import BOARDS
 
+NAMES = ["esp32", "esp32_psram", "esp32c3", "esp32s3", "esp32s3_psram", "rp2040", "rp2350"]
+
 
 def test_the_boards_of_this_release():
-    assert boards.names() == ["esp32s3", "rp2040"]
+    assert boards.names() == NAMES
 
 
 @pytest.mark.parametrize("name", boards.names())
@@ -39,14 +43,17 @@ def test_the_pico_is_the_pico():
 
 def test_the_esp32s3_has_no_psram_and_no_mapped_flash():
     s3 = boards.load("esp32s3")
-    assert s3.machine.heap_bytes < 512 * 1024
+    assert s3.areas_bytes == (62_432, 183_680)
+    assert s3.machine.heap_bytes == 62_432 + 183_680
+    assert s3.machine.largest_object_bytes == 183_680
     assert s3.machine.split_heap
     assert not s3.memory_mapped_flash
     assert s3.machine.partition.label == "vfs"
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint"), [("rp2400", 'did you mean "rp2040"'), ("xyz", "boards: esp32s3, rp2040")]
+    ("asked", "hint"),
+    [("rp2400", 'did you mean "rp2040"'), ("xyz", "boards: esp32, esp32_psram, esp32c3")],
 )
 def test_unknown_board(asked, hint):
     with pytest.raises(BadInput, match=hint):
@@ -66,6 +73,107 @@ def pico_with(tmp_path, change):
     path.parent.mkdir()
     path.write_text(json.dumps(data))
     return path
+
+
+AREAS = {"kind": "measured", "source": "a test of this file"}
+
+
+def split_s3(tmp_path, **values):
+    """The file of the S3 with other values of memory."""
+    data = json.loads((BOARDS / "esp32s3_psram" / "board.json").read_text())
+    for key, value in values.items():
+        data["memory"][key]["value"] = value
+    path = tmp_path / "esp32s3_psram" / "board.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(data))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"heap_bytes": 8_000_000}, "heap_bytes 8,000,000 is not the 8,114,880 of memory.areas_bytes"),
+        ({"largest_object_bytes": 61_824}, "largest_object_bytes 61,824 is not the 8,053,056"),
+        ({"psram_mapped_bytes": 8 << 20 | 1}, "psram_mapped_bytes 8,388,609 is more than"),
+        ({"psram_mapped_bytes": 4 << 20}, "heap_bytes 8,114,880 is more than memory.psram_mapped_bytes"),
+    ],
+)
+def test_a_split_heap_adds_up(tmp_path, values, named):
+    with pytest.raises(BadInput) as refused:
+        boards.read(split_s3(tmp_path, **values))
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["esp32", "esp32_psram", "esp32c3", "esp32s3", "esp32s3_psram"])
+def test_the_largest_object_is_what_an_area_can_grow_to(name):
+    """MicroPython adds an area of n + max(2048, 13 n / 512) bytes for an object of n."""
+    board = boards.load(name)
+    assert board.machine.split_heap
+    note = board.facts["memory.areas_bytes"].note
+    room = int(re.search(r"largest new area of ([\d,]+) bytes", note)[1].replace(",", ""))
+    n = board.machine.largest_object_bytes
+    assert n + max(2048, 13 * n // 512) <= room < n + 16 + max(2048, 13 * (n + 16) // 512)
+    assert board.machine.heap_bytes == sum(board.areas_bytes)
+
+
+def test_only_mapped_psram_is_memory():
+    """The first ESP32 has an address for 4 MiB of its 8 MB."""
+    board = boards.load("esp32_psram")
+    assert board.facts["memory.psram_bytes"].value == 8 << 20
+    assert board.facts["memory.psram_mapped_bytes"].value == 4 << 20
+    assert board.machine.heap_bytes < 4 << 20
+    assert boards.load("esp32s3_psram").machine.heap_bytes > 7 << 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memories_of_a_board_are_those_of_its_facts(name):
+    board = boards.load(name)
+    sizes = {"SRAM": "memory.sram_bytes", "PSRAM": "memory.psram_mapped_bytes", "flash": "flash.chip_bytes"}
+    for memory in board.memories:
+        assert memory.size_bytes == board.facts[sizes[memory.name]]
+    assert sorted(memory.role for memory in board.memories if memory.role != "cache") == ["main", "weights"]
+
+
+STORY = (
+    "Once upon a time, there was a little girl named Lily. She loved to play outside in the park."
+    " One day, she saw a big, r"
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_board_tells_the_same_story(name, tmp_path, needs_data, capfd):
+    model, figures = needs_data("stories260K/stories260K.bin"), tmp_path / "told.json"
+    arguments = ["--board", name, "--model", str(model), "--tokens", "40", "--greedy"]
+    assert cli.main(["stories", *arguments, "--json", str(figures)]) == 0
+    told = json.loads(figures.read_text())
+    assert told["text"] == STORY
+    assert told["largest_object_bytes"] <= boards.load(name).machine.largest_object_bytes
+    assert STORY in capfd.readouterr().out
+
+
+def test_every_board_tells_the_same_with_a_tiny_model(tmp_path, capfd):
+    model, _ = write_tiny(tmp_path, seq_len=256)
+    texts = set()
+    for name in NAMES:
+        figures = tmp_path / f"{name}.json"
+        arguments = ["--board", name, "--model", str(model), "--tokens", "20", "--greedy"]
+        assert cli.main(["stories", *arguments, "--json", str(figures)]) == 0
+        texts.add(json.loads(figures.read_text())["text"])
+    assert len(texts) == 1
+    assert len(texts.pop()) >= 20
+
+
+def test_the_command_lists_boards_and_their_sources(tmp_path, capfd):
+    path = tmp_path / "boards.json"
+    assert cli.main(["boards", "--json", str(path)]) == 0
+    assert [board["name"] for board in json.loads(path.read_text())["boards"]] == NAMES
+    assert "239,776 B (234.2 KiB)" in capfd.readouterr().out
+    assert cli.main(["boards", "esp32_psram"]) == 0
+    out = capfd.readouterr().out
+    assert "4,194,304 B (4.00 MiB)" in out
+    assert "PSRAM.read_bytes_per_s" in out
+    assert "20 MB/s" in out
+    assert cli.main(["boards", "esp33"]) == 2
 
 
 def set_value(section, key, value):
@@ -112,6 +220,21 @@ def test_an_unchanged_copy_is_read(tmp_path):
         (lambda data: data.update(port="esp32"), "flash.partition belongs to esp32 boards"),
         (lambda data: data.update(name="pico"), 'name "pico" is not that of its folder'),
         (lambda data: data.update(colour="green"), "colour"),
+        (
+            lambda data: data["memory"]["heap_bytes"].update(kind="chosen"),
+            "a board has no chosen facts",
+        ),
+        (lambda data: data["memories"].clear(), "memories"),
+        (lambda data: data["memories"][0].update(role="best"), "memories.0.role"),
+        (lambda data: data["memories"][1].update(latency_ns=400), "memories.1.latency_ns"),
+        (
+            lambda data: data["memory"].update(areas_bytes={**AREAS, "value": [1, 2]}),
+            "areas_bytes belongs to boards with a split heap",
+        ),
+        (
+            lambda data: data["memory"].update(psram_bytes={**AREAS, "value": 8 << 20}),
+            "psram_bytes and memory.psram_mapped_bytes belong together",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_by_the_place_in_it(tmp_path, change, named):

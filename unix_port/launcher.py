@@ -342,7 +342,8 @@ def _notes(machine: Machine, report: Report) -> list[str]:
         )
     if machine.split_heap:
         notes.append(
-            "The board's heap is several areas, of which one object must fit one. Here it is one:"
-            f" {machine.heap_bytes:,} bytes, the largest the board was seen to offer."
+            "The board's heap is several areas, of which one object must fit one. Here it is one of"
+            f" {machine.heap_bytes:,} bytes; only an object of more than"
+            f" {machine.largest_object_bytes:,} bytes is told not to fit."
         )
     return notes

@@ -10,8 +10,7 @@ import machine
 import stories
 
 TOKENS = 1000
-WINDOW = 128  # recent tokens; with 256 the cache and the program do not fit one area of the heap
 FILE = "model.mkvm"
 
 machine.freq(240_000_000)
-stories.main(sys.argv[1:], model=FILE, window=WINDOW, tokens=TOKENS)
+stories.main(sys.argv[1:], model=FILE, tokens=TOKENS)

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kvlab import paths
 from kvlab.errors import BadInput, did_you_mean
+from kvlab.facts import SCHEMAS, Fact, Memory, memories, read_checked
 from unix_port.machine import Machine, Partition
 
-SCHEMA = paths.BOARDS / "schema" / "board.schema.json"
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A value and where it comes from. `kind`: vendor, measured, secondary or derived."""
-
-    value: Any
-    kind: str
-    source: str
-    note: str = ""
+SCHEMA = SCHEMAS / "board.schema.json"
 
 
 @dataclass(frozen=True)
 class Board:
-    """A board. `facts` by "section.name"; `machine` is what the emulator takes of them."""
+    """A board. `facts` by "section.name"; `machine` is what the emulator takes of them.
+
+    `memories` for the planner: where things lie and how fast they are read.
+    """
 
     name: str
     title: str
@@ -35,6 +27,13 @@ class Board:
     firmware: str
     facts: dict[str, Fact]
     machine: Machine
+    memories: tuple[Memory, ...]
+
+    @property
+    def areas_bytes(self) -> tuple[int, ...]:
+        """What each area of the heap can hold; one object must fit one. One area if it is not split."""
+        split = self.facts.get("memory.areas_bytes")
+        return tuple(split.value) if split else (self.machine.heap_bytes,)
 
     @property
     def memory_mapped_flash(self) -> bool:
@@ -57,20 +56,7 @@ def load(name: str) -> Board:
 
 def read(path: Path) -> Board:
     """A board from its file. BadInput names the place in the file that is wrong."""
-    import jsonschema
-
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{paths.shown(path)}: not readable as JSON: {error}") from error
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    # The deepest complaint says most: "memory.heap_bytes.value: -1 is less than 1".
-    wrong = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(schema).iter_errors(data)
-    )
-    if wrong is not None:
-        place = ".".join(str(step) for step in wrong.absolute_path) or "top level"
-        raise BadInput(f"{paths.shown(path)}: {place}: {wrong.message}")
+    data = read_checked(path, SCHEMA)
     facts = {
         f"{section}.{key}": Fact(**fact)
         for section in ("memory", "cpu", "flash")
@@ -96,6 +82,7 @@ def read(path: Path) -> Board:
         **{key: data[key] for key in ("name", "title", "chip", "port", "firmware")},
         facts=facts,
         machine=machine,
+        memories=memories(data["memories"]),
     )
 
 
@@ -115,10 +102,37 @@ def _check(path: Path, name: str, port: str, facts: dict[str, Fact]) -> None:
             (port == "esp32") == ("flash.partition" in facts),
             "flash.partition belongs to esp32 boards, and only there",
         ),
+        (
+            ("memory.psram_bytes" in facts) == ("memory.psram_mapped_bytes" in facts),
+            "memory.psram_bytes and memory.psram_mapped_bytes belong together",
+        ),
+        (
+            facts["memory.split_heap"].value == ("memory.areas_bytes" in facts),
+            "memory.areas_bytes belongs to boards with a split heap, and only there",
+        ),
+        (all(fact.kind != "chosen" for fact in facts.values()), "a board has no chosen facts"),
     ]
+    areas = facts.get("memory.areas_bytes")
+    if areas is not None:
+        for key, total in (
+            ("memory.heap_bytes", sum(areas.value)),
+            ("memory.largest_object_bytes", max(areas.value)),
+        ):
+            claims.append(
+                (value(key) == total, f"{key} {value(key):,} is not the {total:,} of memory.areas_bytes")
+            )
+    psram = "memory.psram_mapped_bytes" in facts
+    if psram:
+        claims.append(
+            (
+                value("memory.psram_mapped_bytes") <= value("memory.psram_bytes"),
+                f"memory.psram_mapped_bytes {value('memory.psram_mapped_bytes'):,} is more than"
+                f" memory.psram_bytes {value('memory.psram_bytes'):,}",
+            )
+        )
     for small, large in (
         ("memory.largest_object_bytes", "memory.heap_bytes"),
-        ("memory.heap_bytes", "memory.sram_bytes"),
+        ("memory.heap_bytes", "memory.psram_mapped_bytes" if psram else "memory.sram_bytes"),
         ("cpu.clock_hz", "cpu.clock_max_hz"),
         ("flash.storage_bytes", "flash.chip_bytes"),
         ("flash.program_bytes", "flash.erase_bytes"),

@@ -109,7 +109,9 @@ def size(count: int) -> str:
         return f"{count:,} B"
     if count < 1024 * 1024:
         return f"{count:,} B ({count / 1024:.1f} KiB)"
-    return f"{count:,} B ({count / (1024 * 1024):.2f} MiB)"
+    if count < 1024**3:
+        return f"{count:,} B ({count / 1024**2:.2f} MiB)"
+    return f"{count:,} B ({count / 1024**3:,.2f} GiB)"
 
 
 @contextmanager

@@ -1,0 +1,16 @@
+"""main.py of an ESP32 with PSRAM: tells a story at power-up, at full clock, then another, and so on.
+
+Needs mpy_kv and stories in /lib and a board image as model.mkvm; boards/esp32_psram/README.md says how
+each gets there. On an emulator sys.argv holds options of the app.
+"""
+
+import sys
+
+import machine
+import stories
+
+TOKENS = 1000
+FILE = "model.mkvm"
+
+machine.freq(240_000_000)
+stories.main(sys.argv[1:], model=FILE, tokens=TOKENS)

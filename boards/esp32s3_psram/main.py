@@ -1,0 +1,14 @@
+"""main.py of an ESP32-S3 with PSRAM: tells a story at power-up, then another, and so on.
+
+Needs mpy_kv and stories in /lib and a board image as model.mkvm; boards/esp32s3_psram/README.md says how
+each gets there. On an emulator sys.argv holds options of the app.
+"""
+
+import sys
+
+import stories
+
+TOKENS = 1000
+FILE = "model.mkvm"
+
+stories.main(sys.argv[1:], model=FILE, tokens=TOKENS)

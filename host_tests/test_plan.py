@@ -1,0 +1,498 @@
+"""The planner: the cache's own bytes, what fits, what to change, models of every kind."""
+
+import json
+import math
+import struct
+
+import pytest
+import stories_fixtures
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_model import write_tiny
+
+from kvlab import boards, cli, profiles
+from kvlab.errors import BadInput
+from kvlab.plan import models, planner, sizes, targets
+from kvlab.plan.planner import Question, pack
+from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.geometry import CODECS
+
+KIB, MIB = 1024, 1024**2
+STORIES = models.find("stories260k")
+
+
+def board(name):
+    return targets.of_board(boards.load(name))
+
+
+def profile(name):
+    return targets.of_profile(profiles.load(name))
+
+
+def config(**changes):
+    """A small model by the keys of a config.json."""
+    shape = {
+        "num_hidden_layers": 1,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "hidden_size": 3584,
+        "intermediate_size": 1,
+        "vocab_size": 1,
+    }
+    return models.from_config({**shape, **changes}, "test", "test")
+
+
+@pytest.fixture
+def kvlab(capfd, tmp_path):
+    """`kvlab(*words)`: exit status, stdout, stderr and the figures of `kvlab plan`."""
+
+    def run(*words):
+        path = tmp_path / "plan.json"
+        path.unlink(missing_ok=True)
+        status = cli.main(["plan", *map(str, words), "--json", str(path)])
+        out, err = capfd.readouterr()
+        return status, out, err, json.loads(path.read_text()) if path.exists() else None
+
+    return run
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("codec", "group", "kv_bytes"),
+    [("float32", None, 655_360), ("float16", None, 327_680), ("int8", 8, 163_840 + 40_960)],
+)
+def test_a_model_with_grouped_heads(codec, group, kv_bytes):
+    """1,310,720 in float32 would be the query heads'."""
+    assert sizes.need(STORIES, 512, codec, group=group).kv_bytes == kv_bytes
+
+
+def test_a_model_without_grouped_heads():
+    model = config(
+        hidden_size=288, num_hidden_layers=6, num_attention_heads=6, num_key_value_heads=6, head_dim=48
+    )
+    assert sizes.need(model, 256, "float32").kv_bytes == 3_538_944
+    assert sizes.need(model, 256, "int8", group=48).kv_bytes == 921_600
+
+
+def test_head_dim_is_taken_from_the_config():
+    assert sizes.need(config(head_dim=256), 1, "float16").kv_bytes == 8_192
+    assert sizes.need(config(), 1, "float16").kv_bytes == 7_168
+    model = config(
+        hidden_size=2880, num_attention_heads=64, num_key_value_heads=8, num_hidden_layers=24, head_dim=64
+    )
+    assert sizes.need(model, 1, "float16").kv_bytes == 49_152
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 2881}, "hidden_size 2881 is not divisible by num_attention_heads 16"),
+        ({"num_key_value_heads": 3}, "16 is not a multiple of num_key_value_heads 3"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers must be a positive whole number, got 0"),
+        ({"hidden_size": "4096"}, "hidden_size must be a positive whole number"),
+        ({"num_attention_heads": None}, "num_attention_heads must be"),
+        ({"kv_elements_per_token": 7}, "kv_elements_per_token 7 is not the 3584 of its shape"),
+    ],
+)
+def test_a_config_that_cannot_be(changes, message):
+    with pytest.raises(BadInput) as refused:
+        config(**changes)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "batch", "kv_bytes"),
+    [("qwen2.5-7b", 4096, 32, 7_516_192_768), ("qwen2.5-1.5b", 2048, 8, 469_762_048)],
+)
+def test_the_figures_of_the_errata(model, tokens, batch, kv_bytes):
+    assert batch * sizes.need(models.find(model), tokens, "float16").kv_bytes == kv_bytes
+
+
+@pytest.mark.parametrize(
+    ("dim", "batch", "tokens", "kv_bytes"),
+    [(4096, 32, 4096, 68_719_476_736), (2048, 8, 2048, 4_294_967_296)],
+)
+def test_the_figures_the_errata_correct(dim, batch, tokens, kv_bytes):
+    """2 x 32 layers x batch x tokens x hidden_dim x 2 bytes, as if all heads had their own keys."""
+    model = config(num_hidden_layers=32, hidden_size=dim, num_attention_heads=32, num_key_value_heads=32)
+    assert batch * sizes.need(model, tokens, "float16").kv_bytes == kv_bytes
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    layers=st.integers(1, 4),
+    kv_heads=st.integers(1, 4),
+    per_kv=st.integers(1, 3),
+    head_dim=st.integers(1, 40).map(lambda n: 2 * n),
+    tokens=st.integers(1, 300),
+    window=st.none() | st.integers(1, 300),
+    sinks=st.integers(0, 8),
+    batch=st.integers(1, 3),
+)
+def test_the_plan_is_the_buffer_of_the_object(
+    layers, kv_heads, per_kv, head_dim, tokens, window, sinks, batch
+):
+    heads = kv_heads * per_kv
+    model = config(
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        head_dim=head_dim,
+        hidden_size=heads * head_dim,
+    )
+    sinks = sinks if window else 0
+    shape = {"window": window, "sinks": sinks} if window else {"capacity": tokens}
+    cache = KVCache(Geometry(layers, heads, kv_heads, head_dim, **shape), kernels=kernels.get("plain"))
+    question = Question(tokens, "int8", window, sinks, batch)
+    found = planner.plan(model, board("esp32s3_psram"), question).figures()
+    assert found["buffer_bytes"] == batch * len(cache.buffer)
+    visible = min(tokens, window + sinks) if window else tokens
+    assert found["kv_bytes"] == batch * cache.geometry.kv_bytes(visible)
+
+
+def test_layers_with_and_without_a_window():
+    """Gemma 3 4B: 29 of 34 layers see 1,024 tokens."""
+    model = models.find("gemma-3-4b-it")
+    a_layer = 2 * 4 * 256 * 2
+    need = sizes.need(model, 8192, "float16")
+    assert need.kv_bytes == a_layer * (29 * 1024 + 5 * 8192)
+    assert [(part.count, part.window, part.visible) for part in need.layers] == [
+        (29, 1024, 1024),
+        (5, None, 8192),
+    ]
+    assert need.buffers == (
+        Geometry(29, 8, 4, 256, window=1024, codec="float16").bytes(),
+        Geometry(5, 8, 4, 256, capacity=8192, codec="float16").bytes(),
+    )
+    # Up to the window there is no difference, and a smaller window of the user's holds for all.
+    assert sizes.need(model, 1024, "float16").layers[0].count == 34
+    both = sizes.need(model, 8192, "float16", window=500, sinks=4)
+    assert [(part.count, part.window, part.sinks) for part in both.layers] == [(34, 500, 4)]
+    wide = sizes.need(model, 8192, "float16", window=2000, sinks=4)
+    assert [(p.count, p.window, p.sinks) for p in wide.layers] == [(29, 1024, 0), (5, 2000, 4)]
+
+
+def test_windows_of_a_config():
+    layers = {"num_hidden_layers": 4, "sliding_window": 100}
+    assert config(**layers, sliding_window_layers=[0, 2]).windows == (100, None, 100, None)
+    kinds = ["sliding_attention", "full_attention"] * 2
+    assert config(**layers, layer_types=kinds).windows == (100, None, 100, None)
+    assert config(**layers, use_sliding_window=False).windows == (None,) * 4
+    unclear = config(**layers)
+    assert unclear.windows == (None,) * 4
+    assert "does not say in which layers" in unclear.warnings[0]
+
+
+def test_a_latent_instead_of_keys_and_values():
+    model = models.find("deepseek-v3")
+    assert model.values_per_token == 35_136
+    assert sizes.need(model, 100, "float16").kv_bytes == 100 * 70_272
+    assert sizes.need(model, 100, "int8").kv_bytes == 100 * 61 * (576 + 2 * 18)
+    assert 670e9 < model.parameters < 672e9
+    assert 36e9 < model.read_parameters < 38e9
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("qwen2.5-0.5b", 0.494), ("qwen2.5-7b", 7.615), ("llama-3.1-8b", 8.03), ("stories260k", 0.000260032)],
+)
+def test_parameters_are_those_of_the_model(name, billions):
+    assert math.isclose(models.find(name).parameters, billions * 1e9, rel_tol=1e-3)
+
+
+def test_every_published_model_plans_on_every_profile():
+    for model in models.published().values():
+        assert model.sources
+        assert model.id == model.id.lower()
+        for name in profiles.names():
+            found = planner.plan(model, profile(name), Question(1000, "int8", batch=2)).figures()
+            assert found["buffer_bytes"] >= found["kv_bytes"] > 0
+            assert found["bandwidth_bound_tokens_per_s"] > 0
+
+
+# --- what fits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("areas", "largest", "buffers", "rest", "fit"),
+    [
+        ([100 * KIB] * 2, 100 * KIB, [150 * KIB], 0, False),
+        ([100 * KIB] * 2, 100 * KIB, [75 * KIB] * 2, 0, True),
+        ([100 * KIB] * 2, 100 * KIB, [75 * KIB] * 2, 50 * KIB, True),
+        ([100 * KIB] * 2, 100 * KIB, [75 * KIB] * 2, 50 * KIB + 1, False),
+        ([100, 60], 100, [60, 50, 50], 0, True),
+        ([100, 60], 100, [60, 60, 30], 0, True),
+        ([100, 60], 100, [60, 60, 41], 0, False),
+        ([200], 150, [151], 0, False),
+        ([200], 150, [150, 50], 0, True),
+    ],
+)
+def test_pieces_are_not_their_sum(areas, largest, buffers, rest, fit):
+    assert pack(areas, largest, buffers, rest) is fit
+
+
+def least_tokens(target, size):
+    """The fewest tokens of stories260K in int8 whose buffer is that large."""
+    return next(n for n in range(1, 1 << 20) if sizes.need(STORIES, n, "int8").buffer_bytes >= size)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("esp32s3", MIB), ("esp32_psram", 5 * MIB), ("rp2040", 300 * KIB)]
+)
+def test_neither_flash_nor_unmapped_memory_is_ram(name, size):
+    """The S3 has 8 MB of flash, the first ESP32 8 MB of PSRAM behind a window of 4, the Pico 264 KiB."""
+    target = board(name)
+    found = planner.plan(STORIES, target, Question(least_tokens(target, size), "int8"))
+    assert not found.fits
+    assert f"{target.largest:,}" in found.verdict
+
+
+def test_psram_that_is_mapped_is_ram():
+    target = board("esp32_psram")
+    assert planner.fits(STORIES, target, Question(least_tokens(target, 3 * MIB), "int8"))
+
+
+def test_the_pico_and_float32(kvlab):
+    """655,360 bytes do not go into 264 KiB."""
+    words = ("--model", "stories260k", "--board", "rp2040", "--tokens", 512)
+    status, out, err, figures = kvlab(*words, "--codec", "float32")
+    assert status == 1
+    assert figures["kv_bytes"] == 655_360
+    assert figures["fits"] is False
+    assert "does not fit" in err
+    assert err.count("\n") == 1
+    assert any(text.startswith("--codec int8 --window") for text in figures["advice"])
+    assert any("esp32s3_psram" in text for text in figures["advice"])
+    cache = KVCache(Geometry(5, 8, 4, 8, capacity=512), kernels=kernels.get("plain"))
+    assert kvlab(*words, "--codec", "int8")[3]["buffer_bytes"] == len(cache.buffer)
+    assert "655,360 B (640.0 KiB)" in out
+
+
+def test_a_server(kvlab):
+    words = ("--model", "qwen2.5-7b", "--profile", "server", "--batch", 32, "--tokens", 4096)
+    status, out, err, figures = kvlab(*words, "--codec", "float16")
+    assert (status, err) == (0, "")
+    assert figures["kv_bytes"] == 7_516_192_768
+    assert figures["fits"] is True
+    assert {part["memory"] for part in figures["parts"]} == {"HBM3"}
+    assert "(7.00 GiB)" in out
+    weights, kv = figures["weights_read_bytes_per_step"], figures["kv_read_bytes_per_step"]
+    assert kv == figures["kv_bytes"]
+    seconds = (weights + kv) / 3_350_000_000_000
+    assert math.isclose(figures["bandwidth_bound_tokens_per_s"], 32 / seconds)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tokens", 0), "'--tokens': 0 is not in the range"),
+        (("--tokens", -5), "'--tokens': -5 is not in the range"),
+        (("--tokens", 10, "--sinks", 4), "--sinks 4: sinks need --window"),
+        (("--tokens", 10, "--window", 0), "'--window': 0 is not in the range"),
+        (("--tokens", 10, "--batch", 0), "'--batch': 0 is not in the range"),
+        (("--tokens", 10, "--group", 3), "group 3 must divide"),
+        (("--tokens", 10, "--codec", "float16", "--group", 8), "--group 8: float16 has no scales"),
+        (("--tokens", 10, "--codec", "int7"), "'--codec': 'int7' is not one of"),
+        (("--tokens", 10, "--weights", "float16"), "a board reads a board image"),
+        (("--tokens", 10, "--profile", "soc"), "name either --board or --profile"),
+    ],
+)
+def test_bad_input(kvlab, words, message):
+    status, out, err, figures = kvlab("--model", "stories260k", "--board", "rp2040", *words)
+    assert (status, out, figures) == (2, "", None)
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model", "qwen2.5-7", "--board", "rp2040"), 'did you mean "qwen2.5-7b"'),
+        (("--model", "nothing.bin", "--board", "rp2040"), "no such model and no such file"),
+        (("--model", "stories260k", "--board", "rp2400"), 'did you mean "rp2040"'),
+        (("--model", "stories260k", "--profile", "sever"), 'did you mean "server"'),
+        (("--model", "stories260k"), "name either --board or --profile"),
+    ],
+)
+def test_unknown_names(kvlab, words, message):
+    status, _, err, _ = kvlab(*words, "--tokens", 10)
+    assert status == 2
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [
+        (("--tokens", 600), True),
+        (("--tokens", 600, "--window", 508, "--sinks", 4), False),
+        (("--tokens", 600, "--window", 509, "--sinks", 4), True),
+        (("--tokens", 512), False),
+    ],
+)
+def test_a_context_the_model_was_not_trained_for_is_warned_of(kvlab, words, warned):
+    """The context is sinks and window, or the capacity: never the position."""
+    _, out, _, figures = kvlab("--model", "stories260k", "--board", "rp2350", *words)
+    said = [text for text in figures["warnings"] if "trained for" in text]
+    assert bool(said) is warned
+    assert ("- warning: a context of" in out) is warned
+
+
+def test_advice_is_true():
+    """Every window, batch and context that is named fits, and one more does not."""
+    for name, question in (
+        ("rp2040", Question(512, "int8")),
+        ("esp32", Question(300, "int8", window=250, sinks=4)),
+        ("esp32s3", Question(100, "int8", batch=20)),
+    ):
+        target = board(name)
+        found = planner.plan(STORIES, target, question)
+        assert not found.fits
+        window = planner.largest_window(STORIES, target, question)
+        for more in (0, 1):
+            tried = Question(**{**vars(question), "window": window + more, "tokens": 10**6})
+            assert planner.fits(STORIES, target, tried) is (more == 0)
+        assert any(f"--window {window}" in text for text in found.advice)
+        context = found.largest_context
+        if question.window is None:
+            for more in (0, 1):
+                tried = Question(**{**vars(question), "tokens": context + more})
+                assert planner.fits(STORIES, target, tried) is (more == 0)
+        else:
+            assert context == window + question.sinks
+        most = found.most_requests
+        for more in (0, 1):
+            if most + more:
+                tried = Question(**{**vars(question), "batch": most + more})
+                assert planner.fits(STORIES, target, tried) is (more == 0)
+
+
+def test_what_main_memory_does_not_hold_goes_into_the_extension():
+    target = profile("edge")
+    question = Question(32768, "float16", batch=8, weights="int8")
+    found = planner.plan(models.find("qwen2.5-7b"), target, question)
+    assert not found.fits
+    text = next(text for text in found.advice if "NVMe" in text)
+    over = found.need.buffer_bytes * 8 + 2_147_483_648 + found.parts[-1].bytes - 16_000_000_000
+    assert text.startswith(f"{over:,} bytes of the caches into NVMe")
+
+
+def test_weights_that_do_not_fit_are_said(kvlab):
+    _, out, err, figures = kvlab("--model", "deepseek-v3", "--profile", "server", "--tokens", 1000)
+    assert "17 times the HBM3" in figures["advice"][-1]
+    _, _, err, _ = kvlab("--model", "smollm2-135m", "--board", "rp2040", "--tokens", 10)
+    assert "bytes in 1,441,792 bytes of flash" in err
+
+
+# --- models by file ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", list(stories_fixtures.SHAPES))
+def test_a_checkpoint_its_image_and_the_app(shape, tmp_path):
+    """The planner's bytes of an image and of the app's arrays are the real ones."""
+    checkpoint, _ = write_tiny(tmp_path, **stories_fixtures.SHAPES[shape])
+    image = stories_fixtures.tiny(shape)[2]
+    (tmp_path / "tiny.mkvm").write_bytes(image)
+    from_checkpoint, from_image = models.find(str(checkpoint)), models.find(str(tmp_path / "tiny.mkvm"))
+    assert from_checkpoint.image_bytes == from_image.image_bytes == len(image)
+    assert from_checkpoint.parameters == stories_fixtures.tiny(shape)[0].parameters
+    for mapped in (True, False):
+        for sinks in (0, 2):
+            llama = stories_fixtures.llama(image, mapped, window=8, sinks=sinks)
+            assert targets.app_array_bytes(from_image, sinks, mapped) == llama.ram_bytes()
+
+
+def test_a_checkpoint_without_its_tokenizer(tmp_path, kvlab):
+    checkpoint, tokenizer = write_tiny(tmp_path)
+    tokenizer.unlink()
+    _, out, _, figures = kvlab("--model", checkpoint, "--board", "rp2040", "--tokens", 10)
+    assert "no tokenizer beside tiny.bin" in figures["warnings"][0]
+
+
+def test_the_header_of_a_checkpoint_is_all_that_is_read(tmp_path, kvlab):
+    """A negative vocabulary size means weights of its own for the classifier."""
+    path = tmp_path / "head.bin"
+    path.write_bytes(struct.pack("<7i", 64, 172, 5, 8, 4, -512, 512))
+    words = ("--board", "rp2040", "--tokens", 512, "--codec", "float32")
+    assert kvlab("--model", path, *words)[3]["kv_bytes"] == 655_360
+    for bad, message in (
+        (struct.pack(">7i", 64, 172, 5, 8, 4, 512, 512), "implausible"),
+        (path.read_bytes()[:27], "27 bytes"),
+    ):
+        path.write_bytes(bad)
+        status, _, err, _ = kvlab("--model", path, *words)
+        assert status == 2
+        assert message in err
+
+
+def test_a_config_json(tmp_path, kvlab):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(models.facts.MODELS.read_text())["llama-3.2-1b"]}))
+    found = kvlab("--model", path, "--profile", "soc", "--tokens", 100, "--codec", "float16")[3]
+    assert found["kv_bytes"] == 100 * 32_768
+    for text, message in (
+        ("[]", "not an object"),
+        ("{", "not readable as JSON"),
+        ("{}", "num_hidden_layers"),
+    ):
+        path.write_text(text)
+        status, _, err, _ = kvlab("--model", path, "--profile", "soc", "--tokens", 100)
+        assert status == 2
+        assert message in err
+
+
+def test_the_command_lists_models(tmp_path, capfd):
+    path = tmp_path / "models.json"
+    assert cli.main(["models", "--json", str(path)]) == 0
+    listed = {model["id"]: model for model in json.loads(path.read_text())["models"]}
+    assert listed["qwen2.5-7b"]["kv_bytes_per_token"]["float16"] == 57_344
+    assert {listed[name]["attention"] for name in listed} == {"MHA", "GQA", "MQA", "MLA"}
+    assert "57,344 B" in capfd.readouterr().out
+    assert cli.main(["models", "qwen2.5-7b"]) == 0
+    assert "litgpt/config.py" in capfd.readouterr().out
+
+
+def test_the_shipped_model_has_a_name(monkeypatch, tmp_path):
+    assert ("stories" in models.catalogue()) is models.SHIPPED.is_file()
+    folder = models.paths.ROOT / "out" / f"test-{tmp_path.name}"
+    folder.mkdir(parents=True)
+    try:
+        path = folder / "stories.mkvm"
+        path.write_bytes(stories_fixtures.tiny()[2])
+        monkeypatch.setattr(models, "SHIPPED", path)
+        assert models.find("stories").image_bytes == len(stories_fixtures.tiny()[2])
+    finally:
+        path.unlink()
+        folder.rmdir()
+
+
+def test_every_number_has_a_unit(kvlab):
+    """Bytes, tokens, requests, layers: no bare number in what is printed."""
+    _, out, _, _ = kvlab("--model", "gemma-2-2b", "--profile", "edge", "--tokens", 5000, "--batch", 2)
+    for line in out.splitlines():
+        for word, unit in zip(line.split(), [*line.split()[1:], ""]):
+            if word.replace(",", "").isdigit():
+                assert unit.strip("(),;")[:1].isalpha() or unit.startswith("("), line
+
+
+# --- against the emulator ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rp2040", "esp32", "esp32c3"])
+def test_the_largest_window_is_that_of_the_emulator(name, tmp_path, needs_data):
+    """The plan may be some tokens too careful, not too bold: it is measured, with room for its search."""
+    model = needs_data("stories260K/stories260K.bin")
+    target = board(name)
+    window = planner.largest_window(models.find(str(model)), target, Question(1, "int8", sinks=4, window=1))
+    words = ["stories", "--board", name, "--model", str(model), "--tokens", "8", "--greedy", "--window"]
+    assert cli.main([*words, str(window)]) == 0
+    # What 16 KiB more of it would need is not there.
+    more = window + 16 * KIB // (5 * 68)
+    assert cli.main([*words, str(more)]) == 1
+
+
+def test_codecs_are_those_of_the_device():
+    question = Question(100, "int8")
+    assert set(planner.plan(STORIES, board("rp2040"), question).by_codec) == set(CODECS)

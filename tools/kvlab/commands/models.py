@@ -1,0 +1,65 @@
+"""`kvlab models`: the models the planner knows by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvlab import output
+from kvlab.plan import models, sizes
+from kvlab.plan.models import Model
+
+
+@click.command(epilog="\b\nExamples:\n  kvlab models \n  kvlab models qwen2.5-7b --json out/model.json")
+@click.argument("name", required=False)
+@output.json_option
+def command(name: str | None, json_path: Path | None) -> None:
+    """List the models `kvlab plan` knows by name; with NAME (or a file) its sources too."""
+    known = [models.find(name)] if name else list(models.catalogue().values())
+    output.table("", [_row(model) for model in known], HEADER)
+    if name:
+        for source in known[0].sources:
+            click.echo(f"- source: {source}")
+        for note in (known[0].note, *known[0].warnings):
+            if note:
+                click.echo(f"- {note}")
+    if json_path is not None:
+        output.write_json(json_path, {"models": [figures(model) for model in known]})
+
+
+HEADER = (
+    "model",
+    "layers",
+    "attention",
+    "heads",
+    "window",
+    "context",
+    "KV of a token, float16",
+    "int8",
+    "parameters",
+)
+
+
+def _row(m: Model) -> tuple[str, ...]:
+    local = [window for window in m.windows if window is not None]
+    heads = f"{m.heads} on {m.latent} values" if m.latent else f"{m.heads} on {m.kv_heads} of {m.head_dim}"
+    return (
+        m.id,
+        str(m.layers),
+        m.attention,
+        heads,
+        f"{local[0]:,} tokens in {len(local)}" if local else "",
+        f"{m.seq_len:,} tokens" if m.seq_len else "",
+        *(f"{sizes.need(m, 1, codec).kv_bytes:,} B" for codec in ("float16", "int8")),
+        f"{m.parameters:,}" if m.parameters else "",
+    )
+
+
+def figures(m: Model) -> dict[str, Any]:
+    return {
+        **vars(m),
+        "values_per_token": m.values_per_token,
+        "kv_bytes_per_token": {codec: sizes.need(m, 1, codec).kv_bytes for codec in sizes.CODECS},
+    }

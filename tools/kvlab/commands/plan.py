@@ -1,0 +1,171 @@
+"""`kvlab plan`: does a model's cache fit a board or a level of hardware, and what if not?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kvlab import boards, output, profiles
+from kvlab.errors import BadInput, FellShort
+from kvlab.plan import models, planner, targets
+from kvlab.plan.sizes import Layers
+from mpy_kv.geometry import CODECS
+
+
+@click.command(
+    epilog="""Examples:
+
+\b
+  kvlab plan --model stories260k --board rp2040 --codec int8 --tokens 256
+  kvlab plan --model stories260K.bin --board esp32 --tokens 1000 --window 128 --sinks 4
+  kvlab plan --model qwen2.5-7b --profile server --batch 32 --tokens 4096 --codec float16
+"""
+)
+@click.option(
+    "--model",
+    required=True,
+    metavar="NAME",
+    help="One of `kvlab models`, or a file: board image, llama2.c checkpoint, config.json.",
+)
+@click.option("--board", metavar="NAME", help=f"{', '.join(boards.names())}.")
+@click.option("--profile", metavar="NAME", help=f"Instead of a board: {', '.join(profiles.names())}.")
+@click.option("--tokens", type=click.IntRange(min=1), required=True, help="Tokens of a request.")
+@click.option(
+    "--codec", type=click.Choice(list(CODECS)), help="How a value is stored [default: the profile's, int8]."
+)
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Recent tokens kept [default: all of --tokens].",
+)
+@click.option("--sinks", type=click.IntRange(min=0), default=0, help="First tokens kept on top.")
+@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Requests at once.")
+@click.option(
+    "--group", type=click.IntRange(min=1), metavar="N", help="Values that share a scale [default: up to 32]."
+)
+@click.option(
+    "--weights",
+    type=click.Choice(list(CODECS)),
+    help="How weights are stored [default: float16; int8 on microcontrollers, as in a board image].",
+)
+@output.json_option
+def command(
+    model: str,
+    board: str | None,
+    profile: str | None,
+    tokens: int,
+    codec: str | None,
+    window: int | None,
+    sinks: int,
+    batch: int,
+    group: int | None,
+    weights: str | None,
+    json_path: Path | None,
+) -> None:
+    """Plan the KV cache of a model on a board or a level of hardware.
+
+    Sizes come from the cache's own geometry, to the byte. The speed is what the memories could
+    feed, an upper bound: interpreters and small processors stay far below it.
+    Exit status: 0 it fits, 1 it does not, 2 bad input.
+    """
+    if (board is None) == (profile is None):
+        raise BadInput("name either --board or --profile")
+    if board is not None:
+        target = targets.of_board(boards.load(board))
+        if weights not in (None, "int8"):
+            raise BadInput(f"--weights {weights}: a board reads a board image, which has int8")
+    else:
+        target = targets.of_profile(profiles.load(profile or ""))
+    question = planner.Question(
+        *(tokens, codec or target.codec, window, sinks, batch, group),
+        weights or ("int8" if target.weights_apart else "float16"),
+    )
+    found = planner.plan(models.find(model), target, question)
+    if not found.fits and board is not None:
+        found.advice += _other_boards(found)
+    show(found)
+    if json_path is not None:
+        output.write_json(json_path, found.figures())
+    if not found.fits:
+        raise FellShort(found.verdict)
+
+
+def _other_boards(found: planner.Plan) -> list[str]:
+    others = [
+        name
+        for name in boards.names()
+        if planner.fits(found.model, targets.of_board(boards.load(name)), found.question)
+    ]
+    return [f"fits as it is on --board {', '.join(others)}"] if others else []
+
+
+def show(found: planner.Plan) -> None:
+    """The plan as tables."""
+    q, t, m, one = found.question, found.target, found.model, found.need
+    asked = f"{q.tokens:,} tokens, {q.codec}"
+    if q.window is not None:
+        asked += f", window {q.window:,} tokens and {q.sinks:,} sinks"
+    if q.batch > 1:
+        asked += f", {q.batch:,} requests"
+    rows = [
+        ("model", f"{m.title}: {m.layers} layers, {_heads(m)}"),
+        (t.kind, f"{t.title} ({t.name})"),
+        ("asked", asked),
+        ("answer", "fits" if found.fits else "does not fit"),
+        ("KV, visible", output.size(q.batch * one.kv_bytes)),
+    ]
+    local = [part for part in one.layers if part.window is not None]
+    if local and len(one.layers) > 1:
+        rows.append(("layers", "; ".join(_kind(part) for part in one.layers)))
+    rows += [
+        ("largest context", f"{found.largest_context:,} tokens{_trained(found)}"),
+        ("most requests at once", f"{found.most_requests:,} requests of that size"),
+        (
+            "read for a token",
+            f"{output.size(found.weights_read_bytes)} of weights, {output.size(found.kv_read_bytes)} of KV",
+        ),
+        (
+            "bound by bandwidth",
+            f"at most {found.tokens_per_s:,.1f} tokens/s"
+            + (f", {found.tokens_per_s / q.batch:,.1f} tokens/s a request" if q.batch > 1 else ""),
+        ),
+    ]
+    output.table("", rows)
+    output.table(
+        "Where it lies",
+        [(part.name, output.size(part.bytes), part.memory) for part in found.parts]
+        + [("room for all but weights" if t.weights_apart else "room", output.size(t.room), t.main.name)],
+    )
+    output.table(
+        "By element type",
+        [
+            (
+                codec,
+                f"{output.size(size['kv_bytes'])} of KV",
+                f"{output.size(size['buffer_bytes'])} of buffer",
+            )
+            for codec, size in found.by_codec.items()
+        ],
+    )
+    for text in found.warnings:
+        click.echo(f"- warning: {text}")
+    for text in found.advice:
+        click.echo(f"- try: {text}")
+
+
+def _heads(m: models.Model) -> str:
+    if m.latent:
+        return f"{m.heads} heads on a latent of {m.latent} values"
+    return f"{m.heads} heads on {m.kv_heads} KV heads of {m.head_dim} values"
+
+
+def _kind(part: Layers) -> str:
+    seen = "all tokens" if part.window is None else f"{part.window:,} tokens"
+    return f"{part.count} see {seen}"
+
+
+def _trained(found: planner.Plan) -> str:
+    trained = found.model.seq_len
+    return f" by memory; trained for {trained:,} tokens" if trained else " by memory"

@@ -1,0 +1,302 @@
+"""The plan: does it fit, where does each part lie, how much would fit, how fast can it be, what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kvlab.errors import BadInput
+from kvlab.plan.models import Model
+from kvlab.plan.sizes import Need, need
+from kvlab.plan.targets import Part, Target
+from mpy_kv.codecs import BY_NAME
+from mpy_kv.geometry import CODECS
+
+MOST_TOKENS = 1 << 26  # how far the search for the largest context goes
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked; the fields are the options of `kvlab plan`."""
+
+    tokens: int
+    codec: str
+    window: int | None = None
+    sinks: int = 0
+    batch: int = 1
+    group: int | None = None
+    weights: str = "float16"
+
+
+@dataclass
+class Plan:
+    """The answer. Sizes in bytes, rates in tokens per second."""
+
+    model: Model
+    target: Target
+    question: Question
+    need: Need  # of one request
+    parts: list[Part]
+    reasons: list[str]  # why it does not fit
+    largest_context: int  # tokens, by memory alone; 0: none
+    most_requests: int
+    weights_read_bytes: int  # for one token of every request
+    kv_read_bytes: int  # the same, of all requests together
+    tokens_per_s: float  # of all requests together, if memory were all it took
+    by_codec: dict[str, dict[str, int]]
+    warnings: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
+
+    @property
+    def fits(self) -> bool:
+        return not self.reasons
+
+    @property
+    def verdict(self) -> str:
+        return "fits" if self.fits else f"does not fit: {'; '.join(self.reasons)}"
+
+    def figures(self) -> dict[str, Any]:
+        """Everything, as JSON takes it."""
+        q, t, m = self.question, self.target, self.model
+        return {
+            "model": m.id,
+            t.kind: t.name,
+            "fits": self.fits,
+            "verdict": self.verdict,
+            "codec": q.codec,
+            "tokens": q.tokens,
+            "window": q.window,
+            "sinks": q.sinks,
+            "batch": q.batch,
+            "group": q.group,
+            "kv_bytes": q.batch * self.need.kv_bytes,
+            "buffer_bytes": q.batch * self.need.buffer_bytes,
+            "kv_bytes_per_request": self.need.kv_bytes,
+            "buffer_bytes_per_request": self.need.buffer_bytes,
+            "layers": [vars(part) for part in self.need.layers],
+            "parts": [vars(part) for part in self.parts],
+            "room_bytes": t.room,
+            "areas_bytes": list(t.areas),
+            "largest_object_bytes": t.largest,
+            "largest_context_tokens": self.largest_context,
+            "model_context_tokens": m.seq_len,
+            "most_requests": self.most_requests,
+            "weights_read_bytes_per_step": self.weights_read_bytes,
+            "kv_read_bytes_per_step": self.kv_read_bytes,
+            "bandwidth_bound_tokens_per_s": self.tokens_per_s,
+            "by_codec": self.by_codec,
+            "memories": [
+                {"name": memory.name, "role": memory.role, **{k: vars(f) for k, f in memory.facts().items()}}
+                for memory in t.memories
+            ],
+            "warnings": self.warnings,
+            "advice": self.advice,
+        }
+
+
+def pack(areas: Sequence[int], largest: int, buffers: Sequence[int], rest: int) -> bool:
+    """Whether every buffer, of at most `largest` bytes, fits into one of the areas, and `rest` bytes of
+    small objects into what is left of them together.
+    """
+    free = list(areas)
+    for size in sorted(buffers, reverse=True):
+        fitting = [i for i, left in enumerate(free) if size <= left]
+        if size > largest or not fitting:
+            return False
+        free[min(fitting, key=lambda i: free[i])] -= size
+    return sum(free) >= rest
+
+
+def plan(model: Model, target: Target, question: Question) -> Plan:
+    """Answer `question`. BadInput names an option that cannot be."""
+    q = question
+    if q.batch < 1:
+        raise BadInput(f"--batch {q.batch}: must be at least 1")
+    for name, codec in (("--codec", q.codec), ("--weights", q.weights)):
+        if codec not in CODECS:
+            raise BadInput(f"{name} {codec}: unknown; known: {', '.join(CODECS)}")
+    one = _need(model, q)
+    weights, weights_read = target.weights_part(model, q.weights)
+    beside = target.beside(model, q.sinks)
+    kv_read = q.batch * one.kv_bytes
+    seconds = weights_read / target.weights.read_bytes_per_s.value
+    seconds += kv_read / target.main.read_bytes_per_s.value
+    caches = Part(
+        "caches" if q.batch > 1 else "cache",
+        q.batch * one.buffer_bytes,
+        target.main.name,
+        f"{q.batch} x {one.buffer_bytes:,} bytes" if q.batch > 1 else "mpy_kv.Geometry",
+    )
+    found = Plan(
+        *(model, target, q, one, [caches, *beside, weights]),
+        reasons=_reasons(model, target, q),
+        largest_context=largest_context(model, target, q),
+        most_requests=most_requests(model, target, q),
+        weights_read_bytes=weights_read,
+        kv_read_bytes=kv_read,
+        tokens_per_s=q.batch / seconds,
+        by_codec=_by_codec(model, q),
+        warnings=_warnings(model, target, q, one),
+    )
+    if not found.fits:
+        found.advice = _advice(model, target, q)
+    return found
+
+
+def _need(model: Model, q: Question) -> Need:
+    group = q.group
+    if group is not None and not CODECS[q.codec][1]:
+        raise BadInput(f"--group {group}: {q.codec} has no scales")
+    return need(model, q.tokens, q.codec, q.window, q.sinks, group)
+
+
+def _with(q: Question, **changes: Any) -> Question:
+    """Another question; a group stays only where the codec has scales."""
+    changed = Question(**{**vars(q), **changes})
+    if changed.group is not None and not CODECS[changed.codec][1]:
+        return Question(**{**vars(changed), "group": None})
+    return changed
+
+
+def _rest(model: Model, target: Target, q: Question) -> int:
+    """What shares the areas with the caches, weights included where they lie there."""
+    total = sum(part.bytes for part in target.beside(model, q.sinks))
+    return total if target.weights_apart else total + target.weights_part(model, q.weights)[0].bytes
+
+
+def _buffers_fit(model: Model, target: Target, q: Question) -> bool:
+    one = _need(model, q)
+    if len(target.areas) == 1:
+        total = q.batch * one.buffer_bytes + _rest(model, target, q)
+        return max(one.buffers) <= target.largest and total <= target.room
+    if q.batch * min(one.buffers) > target.room:
+        return False
+    return pack(target.areas, target.largest, one.buffers * q.batch, _rest(model, target, q))
+
+
+def fits(model: Model, target: Target, q: Question) -> bool:
+    return not _reasons(model, target, q)
+
+
+def _reasons(model: Model, target: Target, q: Question) -> list[str]:
+    """Why it does not fit, each with its numbers."""
+    said = []
+    one = _need(model, q)
+    weights = target.weights_part(model, q.weights)[0].bytes
+    if target.weights_apart and weights > target.weights_room:
+        said.append(f"weights of {weights:,} bytes in {target.weights_room:,} bytes of {target.weights.name}")
+    said += target.limits(one.visible, one.buffers)
+    if _buffers_fit(model, target, q):
+        return said
+    rest, size = _rest(model, target, q), max(one.buffers)
+    many = f"{q.batch:,} caches of" if q.batch > 1 else "a cache of"
+    many += f" {one.buffer_bytes:,} bytes"
+    if size > target.largest and target.kind == "board":
+        said.append(f"a buffer of {size:,} bytes, and {target.name} has {target.largest:,} in one piece")
+    elif q.batch * one.buffer_bytes + rest <= target.room:
+        pieces = " + ".join(f"{area:,}" for area in target.areas)
+        said.append(
+            f"{many} beside {rest:,} bytes find no place in the pieces of {target.name}: {pieces} bytes"
+        )
+    else:
+        said.append(f"{many} and {rest:,} bytes beside, in {target.room:,} bytes of {target.main.name}")
+    return said
+
+
+def _largest(good: Callable[[int], bool], most: int) -> int:
+    """The largest n up to `most` that is good, where all below a good one are; 0 if none is."""
+    if not good(1):
+        return 0
+    low, high = 1, 2
+    while high <= most and good(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if good(middle) else (low, middle)
+    return low
+
+
+def largest_context(model: Model, target: Target, q: Question) -> int:
+    """The most tokens visible at once that fit: as capacity, or with --window as sinks and window."""
+    if q.window is None:
+        return _largest(lambda n: fits(model, target, _with(q, tokens=n)), MOST_TOKENS)
+    window = largest_window(model, target, q)
+    return window + q.sinks if window else 0
+
+
+def largest_window(model: Model, target: Target, q: Question) -> int:
+    """The largest --window that fits, with the same sinks."""
+    most = MOST_TOKENS - q.sinks
+    return _largest(lambda n: fits(model, target, _with(q, window=n, tokens=n + q.sinks)), most)
+
+
+def most_requests(model: Model, target: Target, q: Question) -> int:
+    """The most requests of this size at once; 0 if not even one fits."""
+    return _largest(lambda n: fits(model, target, _with(q, batch=n)), 1 << 30)
+
+
+def _by_codec(model: Model, q: Question) -> dict[str, dict[str, int]]:
+    sizes = {}
+    for codec in CODECS:
+        one = _need(model, _with(q, codec=codec))
+        sizes[codec] = {"kv_bytes": q.batch * one.kv_bytes, "buffer_bytes": q.batch * one.buffer_bytes}
+    return sizes
+
+
+def _warnings(model: Model, target: Target, q: Question, one: Need) -> list[str]:
+    said = list(model.warnings)
+    remedy = "lower --window or --sinks" if q.window is not None else "lower --tokens, or slide with --window"
+    if model.seq_len is not None and one.context > model.seq_len:
+        said.append(
+            f"a context of {one.context:,} tokens is more than the {model.seq_len:,} {model.id} was"
+            f" trained for, and the app refuses it: {remedy}"
+        )
+    if target.kind == "board" and q.codec not in BY_NAME:
+        said.append(f"{q.codec} is a size to compare with: caches on a board store {', '.join(BY_NAME)}")
+    if model.latent:
+        said.append("keys and values are one latent a layer: bytes of it, no buffer of mpy_kv")
+    return said
+
+
+def _advice(model: Model, target: Target, q: Question) -> list[str]:
+    """What to change, the least first. Every sentence was tried."""
+    said = []
+    for weights in CODECS:
+        if target.kind == "board" or CODECS[weights][0] >= CODECS[q.weights][0]:
+            continue
+        other = _with(q, weights=weights)
+        if fits(model, target, other):
+            said.append(f"--weights {weights} fits")
+        elif context := largest_context(model, target, other):
+            said.append(f"--weights {weights} leaves room for {context:,} tokens, {q.codec}")
+    rest = _rest(model, target, q)
+    if rest >= target.room:
+        times = -(-rest // target.room)
+        said.append(f"without any cache it takes {rest:,} bytes, {times} times the {target.main.name}")
+        return said
+    known = CODECS if target.kind == "profile" else BY_NAME
+    for codec in known:
+        if codec != q.codec and fits(model, target, _with(q, codec=codec)):
+            said.append(f"--codec {codec} fits as it is")
+    if q.batch > 1 and (most := most_requests(model, target, q)):
+        said.append(f"--batch {most} fits")
+    smaller = [codec for codec in known if CODECS[codec][0] < CODECS[q.codec][0]]
+    for codec in (q.codec, *smaller):
+        asked = _with(q, codec=codec)
+        window = min(largest_window(model, target, asked), model.seq_len or MOST_TOKENS)
+        context = q.tokens if q.window is None else q.window + q.sinks
+        if 0 < window < context:
+            sinks = f" --sinks {q.sinks}" if q.sinks else ""
+            said.append(f"--codec {codec} --window {window}{sinks} fits: the newest {window:,} tokens stay")
+    over = q.batch * _need(model, q).buffer_bytes + rest - target.room
+    for memory in target.memories:
+        if memory.role == "extension" and 0 < over <= memory.size_bytes.value:
+            slow = over / memory.read_bytes_per_s.value
+            read = target.weights_part(model, q.weights)[1] / target.weights.read_bytes_per_s.value
+            read += (target.room - rest) / target.main.read_bytes_per_s.value
+            rate = q.batch / (read + slow)
+            said.append(f"{over:,} bytes of the caches into {memory.name}: at most {rate:,.1f} tokens/s")
+            break
+    return said
