@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-from kvlab.errors import BadInput  # noqa: E402
-from unix_port.launcher import Report  # noqa: E402
-
-KIB = 1024
-# Bands from the bottom up; told apart without red and green.
-COLOURS = ("#33658a", "#86bbd8", "#f6ae2d", "#f26419", "#7b6d8d", "#a3b18a", "#c9ada7")
+from kvlab.errors import BadInput
+from kvlab.plots.sheet import COLOURS, KIB, save, sheet
+from unix_port.launcher import Report
 
 
 def draw(report: Report, title: str, path: Path) -> None:
@@ -24,12 +16,10 @@ def draw(report: Report, title: str, path: Path) -> None:
     is the heap in use as sampled, garbage included. Machine code is not in this heap and not drawn.
     """
     if not report.marks or not report.samples:
-        raise BadInput(
-            f"nothing to draw in {path.name}: the run left no marks or samples of its heap"
-        )
+        raise BadInput(f"nothing to draw in {path.name}: the run left no marks or samples of its heap")
     end = max(report.samples[-1][0], report.marks[-1].us) / 1e6
     times = [mark.us / 1e6 for mark in report.marks]
-    figure, axes = plt.subplots(figsize=(9, 5), constrained_layout=True)
+    figure, axes = sheet(title)
     below = 0.0
     for i, mark in enumerate(report.marks):
         grown = mark.live_bytes / KIB - below
@@ -81,8 +71,5 @@ def draw(report: Report, title: str, path: Path) -> None:
             textcoords="offset points",
             xytext=(4, 4),
         )
-    figure.suptitle(title)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)
