@@ -74,7 +74,7 @@ def _default() -> Path:
     found = paths.find_data(STORIES260K)
     if found is None:
         raise BadInput(
-            f"no model at {paths.shown(SHIPPED)}: name a board image or a llama2.c checkpoint with --model FILE"
+            f"no model at {paths.shown(SHIPPED)}: name an image or llama2.c checkpoint with --model FILE"
             " (make demo MODEL=FILE), its tokenizer (tok512.bin for stories260K) beside it"
         )
     return found
