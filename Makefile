@@ -1,6 +1,7 @@
 # make demo   set everything up, emulate a Raspberry Pi Pico, let a language model tell a story, draw the picture
 # make test   set everything up, run all tests
 # make lint   ruff and mypy
+# make test-train   install the extra `train` (jax) and run the tests that need it
 # make clean  remove out/ and caches; `make distclean` removes the virtual environment too
 
 PYTHON ?= python3
@@ -10,13 +11,17 @@ STAMP  := $(VENV)/.installed
 WORKERS ?= auto
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint venv clean distclean
+.PHONY: demo test test-train lint venv clean distclean
 
 demo: $(STAMP)
 	@$(BIN)/kvlab demo $(if $(MODEL),--model "$(MODEL)")
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+
+test-train: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,train]'
+	@$(BIN)/python -m pytest -q -m train host_tests/test_train.py
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

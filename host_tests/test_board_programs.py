@@ -42,7 +42,7 @@ def test_the_pico_without_a_model_says_what_to_do():
     machine = boards.load("rp2040").machine
     report = launcher.emulate(BOARDS / "rp2040" / "main.py", ["--tokens", 20], machine, timeout_s=60)
     assert report.outcome == "failed"
-    assert "no model: copy a board image to model.mkvm" in report.error
+    assert "no model: copy a board image to model.mkvm" in report.stderr
 
 
 def test_the_esp32_reads_its_model_from_a_file(image):

@@ -11,7 +11,6 @@ import stories
 
 TOKENS = 1000
 WINDOW = 64  # recent tokens; twice as many fit, if nothing else wants room
-FILE = "model.mkvm"
 
 machine.freq(240_000_000)
-stories.main(sys.argv[1:], model=FILE, window=WINDOW, tokens=TOKENS)
+stories.main(sys.argv[1:], window=WINDOW, tokens=TOKENS)

@@ -10,6 +10,5 @@ import stories
 
 TOKENS = 1000
 WINDOW = 128  # recent tokens; with 256 the cache and the program do not fit the heap
-FILE = "model.mkvm"
 
-stories.main(sys.argv[1:], model=FILE, window=WINDOW, tokens=TOKENS)
+stories.main(sys.argv[1:], window=WINDOW, tokens=TOKENS)

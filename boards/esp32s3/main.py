@@ -10,7 +10,6 @@ import machine
 import stories
 
 TOKENS = 1000
-FILE = "model.mkvm"
 
 machine.freq(240_000_000)
-stories.main(sys.argv[1:], model=FILE, tokens=TOKENS)
+stories.main(sys.argv[1:], tokens=TOKENS)

@@ -9,6 +9,5 @@ import sys
 import stories
 
 TOKENS = 1000
-FILE = "model.mkvm"
 
-stories.main(sys.argv[1:], model=FILE, tokens=TOKENS)
+stories.main(sys.argv[1:], tokens=TOKENS)

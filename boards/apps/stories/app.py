@@ -16,6 +16,7 @@ from array import array
 from mpy_kv.errors import BadArgument, KVError
 
 from . import kernels as kernel_sets
+from . import storage
 from .errors import ImageError
 from .image import Image
 from .kernels import POINT
@@ -25,8 +26,8 @@ from .sampler import Sampler
 from .tokenizer import Tokenizer
 
 USAGE = """\
-usage: stories --model IMAGE [options]
-  --model IMAGE      board image (kvlab convert makes one)
+usage: stories [options]
+  --model IMAGE      board image (kvlab convert makes one) [default: the board's own]
   --prompt TEXT      how the story starts
   --tokens N         tokens to tell (200); goes on past the context for ever
   --window N         recent tokens kept (up to 256)      --sinks N  first tokens kept (4)
@@ -73,13 +74,17 @@ def open_model(
     row_buffer_bytes=4096,
     check_crc=True,
 ):
-    """A Llama with its cache. model: a path, a buffer, or a file open for reading.
+    """A Llama with its cache. model: a path, a buffer, or a file open for reading; None: the board's own.
 
     A file on a memory-mapped file system (ROMFS) is read where it lies, any other one row by row.
     window, sinks, group (values that share a scale in the cache; head_dim is finest): Geometry's.
     """
     if model is None:
-        raise BadArgument("--model is missing: which board image?")
+        model = storage.find()
+    if model is None:
+        raise BadArgument(
+            "no model: copy a board image to %s, or name one with --model" % storage.FILE
+        )
     if isinstance(model, str):
         try:
             model = open(model, "rb")

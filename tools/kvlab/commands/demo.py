@@ -12,8 +12,8 @@ from kvlab.boards import Board
 from kvlab.commands import stories
 from kvlab.errors import BadInput, FellShort
 from kvlab.models.load import load_image
+from kvlab.plan.models import SHIPPED
 
-SHIPPED = paths.BOARDS / "models" / "stories.mkvm"
 STORIES260K = "stories260K/stories260K.bin"
 
 

@@ -51,7 +51,11 @@ def read_passages(
         raise BadInput(f"--text {path}: cannot be read: {reason}") from None
     found: Iterator[list[int]]
     if path.suffix == ".jsonl":
-        found = (tokenizer.encode(t)[:max_tokens] for t in _stories(path, text, split))
+        found = (
+            tokenizer.encode(body)[:max_tokens]
+            for body, part in stories(path, text)
+            if part is None or part == split
+        )
     else:
         found = _running(text, tokenizer, max_tokens)
     passages = list(islice((p for p in found if len(p) > 1), limit))
@@ -61,13 +65,14 @@ def read_passages(
     return passages
 
 
-def _stories(path: Path, text: str, split: str) -> Iterator[str]:
+def stories(path: Path, text: str) -> Iterator[tuple[str, str | None]]:
+    """(text, split or None) of each line of a .jsonl file read from `path`; BadInput names a bad line."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
             story = json.loads(line)
-            body, part = story["text"], story.get("split", split)
+            body, part = story["text"], story.get("split")
         except (ValueError, KeyError, TypeError, AttributeError):
             body = part = None
         if not isinstance(body, str):
@@ -75,8 +80,7 @@ def _stories(path: Path, text: str, split: str) -> Iterator[str]:
                 f'--text {path}: line {number} is no JSON object with a "text": pass one a line, '
                 "or a file with another ending for plain text"
             )
-        if part == split:
-            yield body
+        yield body, part
 
 
 def _running(text: str, tokenizer: Tokenizer, max_tokens: int) -> Iterator[list[int]]:
