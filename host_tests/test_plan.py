@@ -90,8 +90,9 @@ def test_head_dim_is_taken_from_the_config():
     [
         ({"hidden_size": 2881}, "hidden_size 2881 is not divisible by num_attention_heads 16"),
         ({"num_key_value_heads": 3}, "16 is not a multiple of num_key_value_heads 3"),
-        ({"num_hidden_layers": 0}, "num_hidden_layers must be a positive whole number, got 0"),
-        ({"hidden_size": "4096"}, "hidden_size must be a positive whole number"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers must be a whole number from 1 to 1,024, got 0"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers must be a whole number from 1 to 1,024"),
+        ({"hidden_size": "4096"}, "hidden_size must be a whole number from 1"),
         ({"num_attention_heads": None}, "num_attention_heads must be"),
         ({"kv_elements_per_token": 7}, "kv_elements_per_token 7 is not the 3584 of its shape"),
     ],

@@ -72,8 +72,8 @@ def run(
 ) -> Finished:
     """Run MicroPython with `arguments` (a script and its arguments, or `-c CODE`) and wait for it.
 
-    `path` comes before the repository on the module path. With `stream` the output is also passed
-    on as it comes, to our own stdout and stderr. The process never outlives this call.
+    `path` comes before the repository on the module path. With `stream` what it prints is also passed
+    on as it comes, to our own stdout; its stderr is only kept. The process never outlives this call.
     """
     command = interpreter()
     if heap_bytes is not None:
@@ -89,7 +89,7 @@ def run(
         assert process.stderr is not None
         readers = [
             _Reader(process.stdout, sys.stdout if stream else None),
-            _Reader(process.stderr, sys.stderr if stream else None),
+            _Reader(process.stderr, None),
         ]
         status: int | None
         try:

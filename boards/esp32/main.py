@@ -13,4 +13,4 @@ TOKENS = 1000
 WINDOW = 64  # recent tokens; twice as many fit, if nothing else wants room
 
 machine.freq(240_000_000)
-stories.main(sys.argv[1:], window=WINDOW, tokens=TOKENS)
+stories.main(sys.argv[1:], most_window=WINDOW, tokens=TOKENS)

@@ -11,4 +11,4 @@ import stories
 TOKENS = 1000
 WINDOW = 128  # recent tokens; with 256 the cache and the program do not fit the heap
 
-stories.main(sys.argv[1:], window=WINDOW, tokens=TOKENS)
+stories.main(sys.argv[1:], most_window=WINDOW, tokens=TOKENS)

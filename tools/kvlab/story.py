@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -112,6 +113,8 @@ def _judge(report: launcher.Report) -> None:
     for line in reversed(report.stderr.splitlines()):
         if line.startswith(_COMPLAINT):
             raise BadInput(line[len(_COMPLAINT) :])
+    if report.outcome != "does not fit":
+        sys.stderr.write(report.stderr)  # a fault of the app: show where
     raise FellShort(report.verdict)
 
 

@@ -68,6 +68,7 @@ _allocated = getattr(micropython, "mem_total", None)
 def open_model(
     model=None,
     window=None,
+    most_window=256,
     sinks=4,
     group=None,
     kernels=None,
@@ -77,7 +78,8 @@ def open_model(
     """A Llama with its cache. model: a path, a buffer, or a file open for reading; None: the board's own.
 
     A file on a memory-mapped file system (ROMFS) is read where it lies, any other one row by row.
-    window, sinks, group (values that share a scale in the cache; head_dim is finest): Geometry's.
+    window, sinks, group (values that share a scale in the cache; head_dim is finest): Geometry's. Without
+    a window it is most_window, or what the model was trained for if that is less.
     """
     if model is None:
         model = storage.find()
@@ -104,6 +106,8 @@ def open_model(
             both = [kernel_sets.get(kernels), kv_kernels.get(kernels)]
         except ValueError as error:
             raise BadArgument("--kernels: %s" % error)
+    if window is None:
+        window = max(1, min(most_window, image.seq_len - sinks))
     cache = make_cache(image, window=window, sinks=sinks, group=group, kernels=both[1])
     mark("KV cache: the buffer and its objects")
     llama = Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
@@ -274,7 +278,7 @@ def parse(argv):
     return options
 
 
-_OF_MODEL = ("model", "window", "sinks", "group", "kernels", "row_buffer_bytes", "check_crc")
+_OF_MODEL = ("model", "window", "most_window", "sinks", "group", "kernels", "row_buffer_bytes", "check_crc")
 
 
 def _run(dump=None, json=None, report=True, **options):

@@ -119,6 +119,7 @@ def command(
                 )
     except PortError as error:
         raise BadInput(str(error)) from error
+    click.echo(report.stderr, err=True, nl=False)
     show(board, report)
     if json_path is not None:
         output.write_json(json_path, report.figures())

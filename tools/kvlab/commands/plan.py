@@ -30,7 +30,9 @@ from mpy_kv.geometry import CODECS
 )
 @click.option("--board", metavar="NAME", help=f"{', '.join(boards.names())}.")
 @click.option("--profile", metavar="NAME", help=f"Instead of a board: {', '.join(profiles.names())}.")
-@click.option("--tokens", type=click.IntRange(min=1), required=True, help="Tokens of a request.")
+@click.option(
+    "--tokens", type=click.IntRange(1, planner.MOST_TOKENS), required=True, help="Tokens of a request."
+)
 @click.option(
     "--codec", type=click.Choice(list(CODECS)), help="How a value is stored [default: the profile's, int8]."
 )

@@ -16,6 +16,7 @@ from kvlab.models import llama2c
 from kvlab.models.load import is_image
 from kvlab.models.tokenizer import find_tokenizer
 
+MOST_LAYERS = 1024  # what a Geometry takes
 SHIPPED = paths.BOARDS / "models" / "stories.mkvm"
 ENTRY_BYTES = 24  # of the tensor table
 TOKEN_BYTES = 12  # a token in an image's tokenizer section, where there is none to measure: 8 and its text
@@ -140,14 +141,14 @@ def from_config(config: Mapping[str, Any], name: str, where: str) -> Model:
     if not isinstance(config, Mapping):
         raise BadInput(f"{where}: text_config is not an object")
 
-    def number(key: str, default: int | None = None) -> int:
+    def number(key: str, default: int | None = None, most: int = 1 << 40) -> int:
         value = config.get(key)
         value = default if value is None else value
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise BadInput(f"{where}: {key} must be a positive whole number, got {value!r}")
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            raise BadInput(f"{where}: {key} must be a whole number from 1 to {most:,}, got {value!r}")
         return value
 
-    layers, heads = number("num_hidden_layers"), number("num_attention_heads")
+    layers, heads = number("num_hidden_layers", most=MOST_LAYERS), number("num_attention_heads")
     dim, hidden = number("hidden_size"), number("intermediate_size")
     kv_heads = number("num_key_value_heads", heads)
     latent, head_dim, attention = 0, 0, "MLA"
