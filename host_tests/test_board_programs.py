@@ -54,3 +54,14 @@ def test_the_esp32_reads_its_model_from_a_file(image):
     )
     told(report, 20)
     assert report.clock_hz == 240_000_000
+
+
+def test_a_board_takes_a_model_trained_for_less_than_its_window(tmp_path):
+    """The window of main.py is the most the board has room for, not a demand on the model."""
+    checkpoint, _ = tiny_model.write_tiny(tmp_path, seq_len=20)
+    assert cli.main(["convert", str(checkpoint), "-o", str(tmp_path / "tiny.mkvm")]) == 0
+    program = BOARDS / "esp32c3" / "main.py"
+    arguments = ["--model", tmp_path / "tiny.mkvm", "--tokens", 30]
+    report = launcher.emulate(program, arguments, boards.load("esp32c3").machine, compiled=True, timeout_s=60)
+    told(report, 30)
+    assert "# window: 16\n" in report.stdout
