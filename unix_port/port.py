@@ -126,8 +126,8 @@ class _Reader(threading.Thread):
                 try:
                     self._onward.write(piece)
                     self._onward.flush()
-                except OSError:
-                    self._onward = None  # the reader of our output went away; go on draining
+                except (OSError, ValueError):  # it went away, or cannot take this text
+                    self._onward = None  # go on draining
             if not raw:
                 break
         self.text = "".join(pieces)

@@ -127,6 +127,7 @@ class Teller:
         self.last = llama.image.bos
         self._write = write
         self._stop = stop
+        self.ended = False  # by the end of the story, with stop
 
     def feed(self, tokens):
         """Run and print the given tokens; the logits of the last one stay."""
@@ -153,6 +154,7 @@ class Teller:
             done += 1
             if token == self.tokenizer.bos or token == self.tokenizer.eos:
                 if self._stop:
+                    self.ended = True
                     break
                 token = self.tokenizer.bos
                 self.stories += 1
@@ -192,7 +194,7 @@ def tell(
     start = _now()
     teller.tell(1)  # whatever happens only once happens here
     counted = 0
-    if tokens > 1 and not (stop and teller.stories > 1):
+    if tokens > 1 and not teller.ended:
         if lock:
             micropython.heap_lock()
         try:
