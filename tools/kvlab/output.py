@@ -39,17 +39,28 @@ def json_option(command: F) -> F:
     return decorate(command)
 
 
-def prepare(path: Path) -> Path:
+def prepare(path: Path, option: str = "--json") -> Path:
     """Make the parent folder of `path` and check that a file can be written there."""
     if path.is_dir():
-        raise BadInput(f"--json {path}: is a folder; name a file")
+        raise BadInput(f"{option} {path}: is a folder; name a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"--json {path}: cannot make its folder: {error.strerror}") from error
+        raise BadInput(f"{option} {path}: cannot make its folder: {error.strerror}") from error
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise BadInput(f"--json {path}: not writable; name another file")
+        raise BadInput(f"{option} {path}: not writable; name another file")
     return path
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """All of it or nothing: a full disk leaves no half file in the place of a good one. OSError."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def write_json(path: Path, figures: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kvlab import paths
 from kvlab.errors import FellShort
+from mpy_kv import Geometry
 from unix_port import port
 
 Array = NDArray[Any]
@@ -25,11 +26,11 @@ class DeviceCodec:
         self.shape = (kv_heads, head_dim)
         self.group = group
         self.width = kv_heads * head_dim
-        # Rows are stored in slices of whole words (docs/SPEC.md).
-        self.slice_width = min(group, head_dim)
-        self.slice_bytes = -(-self.slice_width // 4) * 4
-        self.codes_bytes = kv_heads * (head_dim // self.slice_width) * self.slice_bytes
-        self.row_bytes = self.codes_bytes + 2 * (self.width // group)
+        g = Geometry(1, kv_heads, kv_heads, head_dim, window=1, group=group)
+        self.slice_width = g.slice_width
+        self.slice_bytes = g.slice_bytes
+        self.codes_bytes = kv_heads * g.row_bytes
+        self.row_bytes = self.codes_bytes + 2 * g.groups
         self.process = subprocess.Popen(
             [
                 *port.interpreter(),

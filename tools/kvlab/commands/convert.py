@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -131,24 +130,13 @@ def _check_target(target: Path, inputs: list[Path]) -> None:
     """Refuse a target that cannot be written, or is one of the inputs, before the work."""
     if any(target.resolve() == p.resolve() for p in inputs):
         raise BadInput(f"--output {target}: would overwrite an input; name another file")
-    if target.is_dir():
-        raise BadInput(f"--output {target}: is a folder; name a file")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise BadInput(f"--output {target}: cannot make its folder: {e.strerror}") from None
-    if not os.access(target if target.exists() else target.parent, os.W_OK):
-        raise BadInput(f"--output {target}: not writable; name another file")
+    output.prepare(target, "--output")
 
 
 def _write(target: Path, data: bytes) -> None:
-    """All of it or nothing: a full disk leaves no half image in the place of a good one."""
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(data)
-        part.replace(target)
+        output.replace_file(target, data)
     except OSError as e:
-        part.unlink(missing_ok=True)
         raise BadInput(f"--output {target}: cannot be written: {e.strerror}") from None
 
 

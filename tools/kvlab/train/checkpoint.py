@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kvlab import output
 from kvlab.errors import BadInput
 from kvlab.models.llama2c import ROPE_BASE, Config, Weights
 
@@ -36,10 +36,7 @@ def _bytes(values: NDArray[Any]) -> bytes:
 
 def replace(path: Path, data: bytes) -> None:
     """Write all of a file or nothing."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(data)
-        part.replace(path)
+        output.replace_file(path, data)
     except OSError as e:
-        part.unlink(missing_ok=True)
         raise BadInput(f"--out {path.parent}: cannot write {path.name}: {e.strerror}") from None
