@@ -1,6 +1,6 @@
 # make demo   set everything up, emulate a Raspberry Pi Pico, let a language model tell a story, draw the picture
 # make test   set everything up, run all tests
-# make lint   ruff and mypy
+# make lint   ruff, mypy, and the lint of native code (why a rule is one: tools/lint_viper.py --explain all)
 # make test-train   install the extra `train` (jax) and run the tests that need it
 # make clean  remove out/ and caches; `make distclean` removes the virtual environment too
 
@@ -25,7 +25,8 @@ test-train: $(STAMP)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy tools/kvlab unix_port
+	@$(BIN)/mypy tools/kvlab tools/lint_viper.py tools/viper_lint unix_port $(wildcard qemu_port tools/firmware)
+	@$(BIN)/python tools/lint_viper.py mpy_kv boards
 	@$(BIN)/python tools/package_json.py --check
 
 venv: $(STAMP)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+import qemu_fixtures
 
 from kvlab import paths
 from unix_port import port
@@ -48,6 +49,14 @@ class Upy:
 @pytest.fixture(scope="session")
 def upy() -> Upy:
     return Upy()
+
+
+@pytest.fixture(scope="session")
+def qemu() -> Iterator[qemu_fixtures.Qemu32]:
+    """The 32-bit firmware on an emulated Cortex-M3. Skips by name where a tool is missing."""
+    board = qemu_fixtures.Qemu32(qemu_fixtures.built(qemu_fixtures.HEAP_BYTES))
+    yield board
+    board.close()
 
 
 @pytest.fixture(scope="session")

@@ -219,10 +219,12 @@ def plain(cases: list[Case]) -> list[list]:
     return [stories_kernels.run(case, kernels.get("plain")) for case in cases]
 
 
-def unix(upy, cases: list[Case], kernel_set: str) -> list[list]:
-    """Results on the unix port."""
+def unix(upy, cases: list[Case], kernel_set: str, **how: str) -> list[list]:
+    """Results on the unix port, or what is called like it; `how` goes to its run()."""
     with tempfile.TemporaryDirectory() as folder:
         source, out = os.path.join(folder, "cases"), os.path.join(folder, "out")
         Path(source).write_text("".join(json.dumps(case) + "\n" for case in cases))
-        upy.run(HERE / "device" / "stories_kernels.py", [source, out, kernel_set], heap_bytes=32 << 20)
+        upy.run(
+            HERE / "device" / "stories_kernels.py", [source, out, kernel_set], heap_bytes=32 << 20, **how
+        )
         return [json.loads(line) for line in Path(out).read_text().splitlines()]

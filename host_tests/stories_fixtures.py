@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
-from stories import app, kernels
+from stories import command, kernels
 from stories.image import Image
 from stories.model import Llama, make_cache
 from tiny_model import write_tiny
@@ -75,16 +75,17 @@ def parse_logits(raw: bytes) -> np.ndarray:
 def dump(image: bytes, ids: list[int], **options) -> bytes:
     """dump() in this process, plain kernels."""
     out = io.BytesIO()
-    app.dump(llama(image, **options), io.BytesIO(np.array(ids, "<i4").tobytes()), out)
+    command.dump(llama(image, **options), io.BytesIO(np.array(ids, "<i4").tobytes()), out)
     return out.getvalue()
 
 
 READ_WHOLE = """
 import sys, stories
+from stories.command import parse
 words = sys.argv[1:]
 if words[0] == "mapped":
     # A flash that is memory-mapped: the image as a buffer.
-    options = stories.app.parse(words[1:])
+    options = parse(words[1:])
     with open(options.pop("model"), "rb") as f:
         options["model"] = f.read()
     stories.main(**options)

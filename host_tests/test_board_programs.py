@@ -45,6 +45,18 @@ def test_the_pico_without_a_model_says_what_to_do():
     assert "no model: copy a board image to model.mkvm" in report.stderr
 
 
+def test_the_pico_says_why_a_model_in_flash_is_refused(image):
+    """The last one, where several lie there."""
+    damaged = bytearray(image.read_bytes())
+    damaged[-20] ^= 1
+    files = [FlashFile(image.read_bytes()[:200]), FlashFile(bytes(damaged), 8 * 4096)]
+    machine = boards.load("rp2040").machine
+    program = BOARDS / "rp2040" / "main.py"
+    report = launcher.emulate(program, ["--tokens", 20], machine, flash=files, timeout_s=60)
+    assert report.outcome == "failed"
+    assert "stories: error: --model: at byte 32768 of the flash: checksum" in report.stderr
+
+
 def test_the_esp32_reads_its_model_from_a_file(image):
     machine = boards.load("esp32s3").machine
     program = BOARDS / "esp32s3" / "main.py"

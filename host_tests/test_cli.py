@@ -1,12 +1,14 @@
 """The command line: one-line errors that name the option, exit statuses, sound JSON."""
 
 import json
+import os
 import subprocess
 import sys
 
 import click
 import numpy as np
 import pytest
+from tiny_model import write_tiny
 
 from kvlab import cli, options, output
 from kvlab.errors import BadInput, FellShort
@@ -136,15 +138,146 @@ def test_a_bug_is_not_hidden(kvlab, monkeypatch):
         kvlab("broken")
 
 
-def test_a_reader_that_went_away_is_no_error():
+@pytest.mark.parametrize(
+    "words", ["", "--help", "boards", "boards --help", "boards --json /dev/stdout", "profiles mcu"]
+)
+def test_a_reader_that_went_away_is_no_error(words):
+    """The pipe is closed before a byte is written: nothing is said, and the status is no failure."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "kvlab", *words.split()], stdout=write, stderr=subprocess.PIPE
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("words", ["--help", "boards", "profiles mcu"])
+def test_a_full_disk_behind_stdout_is_one_line(words):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kvlab", *words.split()], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (2, "kvlab: error: output: No space left on device\n")
+
+
+def test_closed_streams_are_no_error():
+    line = f"{sys.executable} -m kvlab boards >&- 2>&-"
+    assert subprocess.run(line, shell=True).returncode == 0
+
+
+def test_what_the_terminal_cannot_show_is_escaped(tmp_path):
+    path, _ = write_tiny(tmp_path)
+    odd = path.rename(tmp_path / "t\u00efny.bin")
     done = subprocess.run(
-        f"{sys.executable} -m kvlab --help | head -c 1",
-        shell=True,
+        [sys.executable, "-m", "kvlab", "models", odd],
         capture_output=True,
         text=True,
-        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict"},
     )
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "t\\xefny" in done.stdout
+
+
+# --- imports -------------------------------------------------------------------------------------
+
+SLOW = ("jax", "jsonschema", "matplotlib", "numpy", "rich")
+
+
+@pytest.mark.parametrize("words", ["--help", "demo --help", "train --help", "convert --help"])
+def test_help_imports_nothing_slow(words):
+    """Nor anything that may be broken: help must come whatever is missing."""
+    code = "import sys; from kvlab import cli; s = cli.main(sys.argv[1:]); print(s, *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, *words.split()], capture_output=True, text=True)
+    status, *modules = done.stdout.splitlines()[-1].split()
+    assert status == "0"
+    assert [name for name in SLOW if name in modules] == []
+
+
+BROKEN = """
+import sys, types
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "matplotlib":
+            raise {error}
+sys.meta_path.insert(0, Finder())
+from kvlab import cli
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("error", ["ImportError('no such library')", "AttributeError('_ARRAY_API')"])
+def test_without_matplotlib_only_the_pictures_are_missing(error):
+    def run(*words):
+        code = BROKEN.format(error=error)
+        return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+
+    for words in (["--help"], ["demo", "--help"], ["boards"]):
+        assert (run(*words).returncode, run(*words).stderr) == (0, "")
+    done = run("demo")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert error.partition("(")[0] in done.stderr
+    assert "pip install --force-reinstall matplotlib" in done.stderr
+    done = run("doctor")
+    assert done.returncode == 1
+    assert "missing: matplotlib;" in done.stderr
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("0", "0"),
+        ("-0.0", "0"),
+        ("1", "1"),
+        ("0.9", "0.9"),
+        (".5", "0.5"),
+        ("1e-3", "0.001"),
+        ("9E-1", "0.9"),
+        ("100", "100"),
+        ("1e2", "100"),
+        ("+1_0.25", "10.25"),
+        ("0.85559", "0.855"),
+        ("0." + "9" * 60, "0.999"),
+    ],
+)
+def test_numbers_reach_the_board_in_plain_digits(text, plain):
+    assert options.Decimal(0, 100).convert(text, None, None) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0.0009", "a board cannot tell it from 0"),
+        ("1e-999999", "a board cannot tell it from 0"),
+        ("-0.0001", "not within 0..1"),
+        ("1.0001", "not within 0..1"),
+        ("1e400", "not within 0..1"),
+        ("nan", "not a number"),
+        ("inf", "not a number"),
+        ("1e99999999999999999999", "not a number"),
+        ("half", "not a number"),
+        ("", "not a number"),
+    ],
+)
+def test_numbers_that_a_board_cannot_have_are_refused(kvlab, text, message):
+    status, out, err = kvlab("stories", "--model", __file__, "--top-p", text)
+    assert (status, out) == (2, "")
+    assert f"--top-p {text}: {message}" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
+def test_floats_are_finite(kvlab, text):
+    status, _, err = kvlab("train", "--text", __file__, "--out", "x", "--minutes", text)
+    assert status == 2
+    assert "--minutes" in err
 
 
 @pytest.mark.parametrize(

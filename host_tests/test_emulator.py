@@ -552,9 +552,8 @@ def test_partitions_of_the_esp32(emulate):
     assert report.stdout == f"(1, 129, 3211264, {S3.flash_bytes}, 'vfs', False) 1\nnot mapped\n2\n"
 
 
-def test_littlefs_lives_in_the_flash(emulate, tmp_path):
+def test_littlefs_lives_in_the_flash(emulate):
     """What one run writes the next one finds: a real file system, through the block protocol."""
-    kept = tmp_path / "flash.bin"
     first = ok(
         emulate(
             """
@@ -565,7 +564,7 @@ def test_littlefs_lives_in_the_flash(emulate, tmp_path):
             with open("/flash/a.txt", "w") as f:
                 f.write("hello" * 2000)
             """,
-            flash_out=kept,
+            keep_flash=True,
         )
     )
     assert first.flash_lost_bits == 0
@@ -575,7 +574,7 @@ def test_littlefs_lives_in_the_flash(emulate, tmp_path):
         os.mount(os.VfsLfs2(rp2.Flash(), progsize=256), "/flash")
         print(len(open("/flash/a.txt").read()))
         """
-    assert ok(emulate(source, flash=[FlashFile(kept.read_bytes())])).stdout == "10000\n"
+    assert ok(emulate(source, flash=[FlashFile(first.flash_after)])).stdout == "10000\n"
 
 
 WRITER = """
@@ -590,15 +589,14 @@ WRITER = """
     """
 
 
-def test_the_power_can_go_in_every_operation(emulate, tmp_path):
+def test_the_power_can_go_in_every_operation(emulate):
     """Erase, 16 pages, erase, 2 pages: 20 operations. The one that is cut is done by half."""
     old = bytes(range(256)) * 32
     for k in range(20):
-        kept = tmp_path / "flash.bin"
-        report = emulate(WRITER, cut_after=k, flash=[FlashFile(old)], flash_out=kept)
+        report = emulate(WRITER, cut_after=k, flash=[FlashFile(old)], keep_flash=True)
         assert report.outcome == "power cut"
         assert "not seen" not in report.stdout
-        after = kept.read_bytes()
+        after = report.flash_after
         if k == 0:
             want = b"\xff" * 2048 + old[2048:]
         elif k < 17:

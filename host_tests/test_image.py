@@ -7,14 +7,19 @@ import math
 import re
 import struct
 import zlib
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from stories.errors import ImageError
+from stories.image import Image as BoardImage
+from stories_fixtures import patched
 from tiny_model import tiny_tokens, tiny_weights, tokenizer_bytes, write_tiny
 
 from kvlab import cli, paths
@@ -22,6 +27,7 @@ from kvlab.errors import BadInput
 from kvlab.models import image
 from kvlab.models.calibrate import calibrate, shift_for
 from kvlab.models.image import Entry, Image, convert, rope_increments, row_bytes, tensor_names
+from kvlab.models.limits import EXPONENT_MAX, LIMITS, TEXT_BYTES_MAX, TOKEN_BYTES_MAX
 from kvlab.models.llama2c import read_checkpoint
 from kvlab.models.load import load_checkpoint, load_image
 from kvlab.models.quantise import GROUP, quantise_matrix, quantise_vector
@@ -301,10 +307,128 @@ def test_a_model_whose_numbers_leave_fixed_point_is_refused(tmp_path):
         load_image(path)
 
 
-def test_what_16_bits_cannot_hold_is_refused(tmp_path):
-    path, _ = write_tiny(tmp_path, **{**MICRO, "hidden": 65536})
-    with pytest.raises(BadInput, match="hidden 65536 exceeds the 65535"):
+
+
+# --- limits of the app -------------------------------------------------------------------------
+
+
+def app_refusal(data: bytes) -> str:
+    """What the app on a board says to an image, or nothing."""
+    try:
+        BoardImage(data)
+    except ImageError as error:
+        return str(error)
+    return ""
+
+
+FIELDS = {  # of the header
+    "dim": (20, "H"),
+    "hidden": (22, "H"),
+    "layers": (24, "H"),
+    "heads": (26, "H"),
+    "kv_heads": (28, "H"),
+    "head_dim": (30, "H"),
+    "vocab": (32, "I"),
+    "seq_len": (36, "I"),
+}
+
+
+@pytest.mark.parametrize("field", LIMITS)
+def test_the_limits_are_the_app_s(micro, field):
+    at, kind = FIELDS[field]
+    most = LIMITS[field]
+    too_much = 0xFFFF if kind == "H" else 0xFFFFFFFF
+    said = app_refusal(patched(micro.data, at, kind, too_much))
+    assert re.fullmatch(rf"{field} is {too_much}, must be \d+\.\.{most}", said)
+    assert f"{field} is" not in app_refusal(patched(micro.data, at, kind, most))
+
+
+def test_the_limits_of_a_tokenizer_are_the_app_s(micro):
+    at = micro.header.tokenizer_off
+    for longest, fits in ((0, False), (1, True), (TOKEN_BYTES_MAX, True), (TOKEN_BYTES_MAX + 1, False)):
+        said = app_refusal(patched(micro.data, at + 4, "I", longest))
+        assert (f"longest token {longest}, do not fit" not in said) is fits
+    for text, fits in ((TEXT_BYTES_MAX, True), (TEXT_BYTES_MAX + 1, False)):
+        big = bytearray(micro.data) + bytes(TEXT_BYTES_MAX + 1)
+        struct.pack_into("<I", big, 8, len(big))  # total
+        struct.pack_into("<I", big, 72, len(big) - at)  # the tokenizer section: all that follows
+        assert ("do not fit" not in app_refusal(patched(bytes(big), at + 8, "I", text))) is fits
+
+
+def test_the_limits_of_an_exponent_are_the_app_s(micro):
+    at = micro.header.tensors_off + 16
+    for exponent in (EXPONENT_MAX, EXPONENT_MAX + 1, -EXPONENT_MAX, -EXPONENT_MAX - 1):
+        said = app_refusal(patched(micro.data, at, "i", exponent))
+        assert (f"exponent {exponent}" not in said) is (abs(exponent) <= EXPONENT_MAX)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dim": 8200}, "dim 8200 is more than the 8192 a board takes: pass a smaller model"),
+        ({"hidden": 8193}, "hidden 8193 is more than the 8192"),
+        ({"dim": 2052}, "head_dim 1026 is more than the 1024"),
+        ({"vocab": 65536}, "vocab 65536 is more than the 65535"),
+        ({"seq_len": (1 << 20) + 1}, "seq_len 1048577 is more than the 1048576 .*: pass a smaller --seq-len"),
+    ],
+)
+def test_a_shape_beyond_the_limits_is_not_converted(tmp_path, changes, message):
+    checkpoint, words = load_checkpoint(write_tiny(tmp_path, **MICRO)[0])
+    large = replace(checkpoint, config=replace(checkpoint.config, **changes))
+    with pytest.raises(BadInput, match=f"tiny.bin: {message}"):
+        convert(large, words)
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (b"x" * 1025, "its longest token has 1025 bytes, a board takes 1 to 1024"),
+        (b"x" * 1024, None),
+    ],
+)
+def test_a_token_beyond_the_limit_is_not_converted(tmp_path, token, message):
+    path, words = write_tiny(tmp_path, **MICRO)
+    tokens = tiny_tokens(5)
+    words.write_bytes(tokenizer_bytes([*tokens[:4], (0.0, token)]))
+    if message is None:
+        assert app_refusal(load_image(path).data) == ""
+        return
+    with pytest.raises(BadInput, match=message):
         load_image(path)
+
+
+def test_a_text_beyond_the_limit_is_not_converted(tmp_path):
+    checkpoint, _ = load_checkpoint(write_tiny(tmp_path, **MICRO)[0])
+    count = TEXT_BYTES_MAX // 1000 + 1
+    wide = replace(checkpoint, config=replace(checkpoint.config, vocab=count))
+    words = image.Tokenizer("--tokenizer t", 1000, (b"x" * 1000,) * count, (0.0,) * count)
+    with pytest.raises(BadInput, match=f"have {1000 * count} bytes, a board takes {TEXT_BYTES_MAX}"):
+        convert(wide, words)
+
+
+@pytest.mark.parametrize("scale", [1e-36, 1e-20])
+def test_an_exponent_beyond_the_limit_is_not_converted(tmp_path, scale):
+    path, _ = write_tiny(tmp_path, **MICRO)
+    data = bytearray(path.read_bytes())
+    body = np.frombuffer(data, "<f4", offset=28) * np.float32(scale)
+    path.write_bytes(data[:28] + body.astype("<f4").tobytes())
+    with pytest.raises(BadInput, match=r"embed has weights of up to .*, which need an exponent of -\d+; a"):
+        load_image(path)
+
+
+def test_what_is_converted_the_app_takes(tmp_path):
+    for changes in ({}, {"seq_len": 1}, {"vocab": 4}, {"hidden": 8192}):
+        path, _ = write_tiny(tmp_path, **{**MICRO, **changes})
+        assert app_refusal(load_image(path).data) == ""
+
+
+def test_an_image_needs_no_tokenizer(tmp_path, micro):
+    path = tmp_path / "m.mkvm"
+    path.write_bytes(micro.data)
+    with pytest.raises(BadInput, match="--tokenizer nope: --model m.mkvm is a board image"):
+        load_image(path, "nope")
+    with pytest.raises(BadInput, match="--seq-len 3: --model m.mkvm is a board image"):
+        load_image(path, seq_len=3)
 
 
 # --- refusing ----------------------------------------------------------------------------------
@@ -430,7 +554,7 @@ def test_convert_refuses_in_one_line_and_writes_nothing(tmp_path, capsys, monkey
     model, words = write_tiny(tmp_path / "in", seq_len=64)
     before = sorted(tmp_path.rglob("*"))
     other = tmp_path / "in" / "tok320.bin"
-    assert "MODEL none.bin: cannot be read" in refused(capsys, "none.bin")
+    assert "MODEL none.bin: no such file" in refused(capsys, "none.bin")
     assert "--seq-len 65" in refused(capsys, model, "--seq-len", 65)
     assert "--tokenizer none.bin" in refused(capsys, model, "--tokenizer", "none.bin")
     assert "not a llama2.c tokenizer" in refused(capsys, model, "--tokenizer", model)

@@ -87,13 +87,18 @@ def test_shorter_than_a_header(size):
 
 
 ODD = [(f, n) for f in FIELDS for n in (0, -1, -(2**31), 2**31 - 1, 2**22)]
-ODD.remove(("vocab", -1))  # a separate classifier of one token
 
 
 @pytest.mark.parametrize(("field", "value"), ODD)
 def test_zero_negative_and_absurd_numbers(field, value):
     message = refusal(header(**{field: value}))
     assert f"{field} is {abs(value) if field == 'vocab' else value}" in message
+
+
+@pytest.mark.parametrize("vocab", [1, 2, -1, -2])
+def test_a_vocabulary_without_bos_and_eos(vocab):
+    assert f"vocab is {abs(vocab)}, allowed are 3 to" in refusal(header(vocab=vocab))
+    assert parse_header(header(vocab=3))[1].vocab == 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The worked example of the cache buffer in docs/SPEC.md is what the code writes."""
+"""The worked examples of what lies in RAM, in docs/SPEC.md, are what the code writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 from array import array
 from pathlib import Path
 
+import pytest
+import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from kv_reference import Layout
+from stories import kernels as app_kernels
 
 from mpy_kv import Geometry, KVCache, kernels
 
@@ -57,3 +60,29 @@ def test_an_independent_reading_of_the_spec_finds_the_values():
             for x, y in zip(TOKENS[position][value], stored, strict=True):
                 top = max(map(abs, TOKENS[position][value]))
                 assert abs(x - y) <= top / 127 / 2 * 1.002
+
+
+def test_worked_example_of_the_activation_vector():
+    (dump,) = re.findall(r"```text activation\n(.*?)```", SPEC.read_text(), re.DOTALL)
+    want: list[int] = []
+    for line in dump.strip().splitlines():
+        at, words = re.fullmatch(r"(\d+): ((?:-?\d+ ?)+).*", line).groups()
+        assert int(at) == len(want)
+        want += map(int, words.split())
+    numbers = [3, -1, 0.5, 0, 2, 0, 0, -3] + [0] * 24 + [0.25] + [0] * 31
+    v = array("i", [int(x * 65536) for x in numbers] + [0] * len(want))
+    # Root 2^14 and exponent 14 - 16: the vector is v / 2^16.
+    app_kernels.get("plain").quant(v, array("i", [64, 64, 0, 64, 1 << 14, -2]))
+    assert v[64:].tolist() == want
+
+    # And reads back as the text says.
+    m, e = want[:2]
+    assert m * 2.0**e == pytest.approx(3.25 / 2**21, rel=1e-4)
+    back = []
+    for g in (2, 19):
+        for i in range(g + 1, g + 17, 2):
+            low = [(w & 0xFFFF ^ 0x8000) - 0x8000 for w in want[i : i + 2]]
+            high = [(w - x) >> 16 for w, x in zip(want[i : i + 2], low)]
+            back += [c * want[g] * m * 2.0**e for c in (high[0], high[1], low[0], low[1])]
+    assert back == pytest.approx(numbers, abs=3 / 128)
+    assert back[:2] == pytest.approx([3.00006, -1.0078], abs=5e-5)

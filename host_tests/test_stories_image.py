@@ -60,6 +60,7 @@ def test_trailing_bytes_of_a_partition_do_no_harm() -> None:
         (32, "I", [1 << 16], "vocab is 65536"),
         (36, "I", [0], "seq_len is 0"),
         (40, "H", [64], "groups of 64"),
+        (44, "H", [320], "bos is 320, must be 0..319"),
         (48, "I", [1 << 29], "eps_q32"),
         (52, "I", [97], "tensor table at 97"),
         (60, "I", [1 << 20], "rope table at 1048576"),
@@ -84,6 +85,40 @@ def test_a_wrong_tensor_is_named() -> None:
     ):
         with pytest.raises(ImageError, match=message):
             Image(patched(data, table + 2 * 24 + at, "I", value))
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize(
+    ("table", "i", "value", "message"),
+    [
+        ("offsets", 0, 1, "offset 0 is 1, must be 0..0"),
+        ("offsets", 200, 0, "offset 200 is 0, must be [1-9][0-9]*.."),
+        ("offsets", 200, 1 << 20, "offset 200 is 1048576, must be"),
+        ("offsets", 319, (1 << 32) - 1, "offset 319 is 4294967295, must be"),
+        ("offsets", 320, 1 << 31, "offset 320 is 2147483648, must be"),
+        ("order", 0, 320, "entry 0 of the order is 320; each of 0..319"),
+        ("order", 319, 65535, "entry 319 of the order is 65535; each of 0..319"),
+        ("order", 100, 0, "entry [0-9]+ of the order is 0; each of 0..319 must be there once"),
+    ],
+)
+def test_a_wrong_tokenizer_is_named(table: str, i: int, value: int, message: str, mapped: bool) -> None:
+    """Where reading it later would go beyond its tables, or beyond memory."""
+    data = tiny()[2]
+    offsets = struct.unpack_from("<I", data, 68)[0] + 16
+    order = offsets + 4 * 321 + 2 * 320
+    if table == "offsets":
+        bad = patched(data, offsets + 4 * i, "I", value)
+    else:
+        bad = patched(data, order + 2 * i, "H", value)
+    with pytest.raises(ImageError, match="tokenizer: " + message):
+        Image(bad if mapped else io.BytesIO(bad), check_crc=False)
+
+
+def test_offsets_take_three_bytes() -> None:
+    data = tiny()[2]
+    at = struct.unpack_from("<I", data, 68)[0]
+    with pytest.raises(ImageError, match="16777216 bytes of text"):
+        Image(patched(data, at + 8, "I", 1 << 24))
 
 
 @pytest.mark.parametrize("mapped", [True, False])

@@ -1,12 +1,16 @@
 """KVCache: keys and values of one sequence, in place, in one buffer.
 
 Memory: everything that grows with the model or the window lies in one bytearray, the caller's or one
-allocated here at construction. After the first token append, attend, commit and rollback allocate
-nothing (prove it with micropython.mem_total). The buffer is never resized or moved.
+allocated here at construction. After the first token append, prefill, attend, commit and rollback
+allocate nothing (prove it with micropython.mem_total) where two things hold. The kernels are native: the
+plain ones allocate. And each argument of a layer is one of the last two arrays passed there: any other is
+checked anew, which makes some hundred bytes of garbage a call. Views are compared by address in a prefill:
+that allocates on boards whose RAM lies above 2^30. Nobody may resize or move the buffer.
 Cost: append O(width), attend O(visible tokens), commit O(layers), rollback O(1); none depends on how
 many tokens have passed.
-Ownership: the cache keeps k and v of a prefill referenced until commit; all other arguments are read
-or written within the call. Not for use from interrupts or two threads.
+Ownership: k and v of a prefill are read until attend or commit, all other arguments are read or written
+within the call. The last two arrays of each argument and layer stay referenced, so as to know them again.
+Not for use from interrupts or two threads.
 
 One step of a model:  for each layer  append(layer, k, v); attend(layer, q, out)  then  commit().
 Only commit moves the length. Any exception before it leaves the committed tokens as they were; just
@@ -25,11 +29,12 @@ from array import array
 from . import kernels as kernel_sets
 from .arena import Arena
 from .codecs import BY_NAME
-from .errors import BadArgument, CacheFull, OutOfRange, StepError
+from .errors import BadArgument, StepError
 from .geometry import MAX_BYTES, MAX_VISIBLE, Geometry
 from .kernels import params as P
 from .kernels.tables import EXP2, log_scale
 from .pools.fixed import FixedPool
+from .port import MICROPYTHON, addressof
 
 # What a layer holds in this step. _CUT: a staged layer is being stored; after an exception its window
 # may be overwritten, so that it must be staged again before it is attended.
@@ -193,9 +198,10 @@ class KVCache:
         self._mark = bytearray(g.layers)
         self._staged_k = [None] * g.layers
         self._staged_v = [None] * g.layers
-        # Arrays seen and found good, by role and layer: checked once, as checking allocates.
+        # Arrays seen and found good, by role and layer: checked once, as checking allocates. First the one
+        # of each layer used last, then the one of each layer before it: two may alternate.
         self._ok_k, self._ok_v, self._ok_q, self._ok_qs, self._ok_out = [
-            [_UNSEEN] * g.layers for _ in range(5)
+            [_UNSEEN] * (2 * g.layers) for _ in range(5)
         ]
 
     # Sizes
@@ -225,16 +231,14 @@ class KVCache:
         beyond the scale range), CacheFull (no window and `capacity` reached); visible state unchanged.
         """
         if type(layer) is not int or not 0 <= layer < len(self._mark):
-            self._refuse_layer(layer)
+            self._refuse("layer", layer)
         if k is not self._ok_k[layer]:
-            self._accept(k, "k")
-            self._ok_k[layer] = k
+            self._admit(self._ok_k, layer, k, "k")
         if v is not self._ok_v[layer]:
-            self._accept(v, "v")
-            self._ok_v[layer] = v
+            self._admit(self._ok_v, layer, v, "v")
         w = self._e[_E_COUNT]
         if len(k) != w or len(v) != w:
-            self._refuse_length(len(k), len(v), w)
+            self._refuse("length", len(k), len(v), 1)
         self._begin(layer, 1)
         self._store(layer, k, v, 0)
         self._mark[layer] = _STORED
@@ -244,21 +248,20 @@ class KVCache:
         """Stage n tokens of `layer` (k, v: n rows of kv_heads*head_dim); keeps references until commit.
 
         attend(layer, q, out, q_sinks, n), or commit where attend is not called, stores them one by
-        one, so bytes and results equal n single steps, whatever n and the window.
+        one, so bytes and results equal n single steps, whatever n and the window. `out` may then be q, but
+        lie over no other rows yet to be read. Raises BadArgument if k or v has shrunk since.
         """
         if type(n) is not int or n < 1:
-            self._refuse_n(n)
+            self._refuse("n", n)
         if type(layer) is not int or not 0 <= layer < len(self._mark):
-            self._refuse_layer(layer)
+            self._refuse("layer", layer)
         if k is not self._ok_k[layer]:
-            self._accept(k, "k")
-            self._ok_k[layer] = k
+            self._admit(self._ok_k, layer, k, "k")
         if v is not self._ok_v[layer]:
-            self._accept(v, "v")
-            self._ok_v[layer] = v
+            self._admit(self._ok_v, layer, v, "v")
         w = self._e[_E_COUNT] * n
         if len(k) < w or len(v) < w:
-            self._refuse_length(len(k), len(v), w)
+            self._refuse("length", len(k), len(v), n)
         self._begin(layer, n)
         self._staged_k[layer] = k
         self._staged_v[layer] = v
@@ -269,7 +272,7 @@ class KVCache:
         """Enter `layer` into the step; a layer that is in already begins the step anew."""
         mark = self._mark
         if self.geometry.capacity is not None and self.length + n > self.geometry.capacity:
-            self._refuse_full(n)
+            self._refuse("full", n)
         if self._n == 0 or mark[layer] or n != self._n:
             if self._n or self._high > self.length:
                 self.abort()
@@ -298,12 +301,12 @@ class KVCache:
         e[_E_SCALES] = codes + g.codes_bytes + slot * 2
         e[_E_SHIFT] = self._k_shift[layer]
         if self.kernels.encode(self.buffer, k, e) < 0:
-            self._refuse_value("k", layer, i)
+            self._refuse("value", "k", layer, i)
         e[_E_CODES] += g.plane_bytes
         e[_E_SCALES] += g.plane_bytes
         e[_E_SHIFT] = self._v_shift[layer]
         if self.kernels.encode(self.buffer, v, e) < 0:
-            self._refuse_value("v", layer, i)
+            self._refuse("value", "v", layer, i)
 
     # Attention
 
@@ -316,27 +319,26 @@ class KVCache:
         head h // (heads / kv_heads). int16 results saturate.
         """
         if type(layer) is not int or not 0 <= layer < len(self._mark):
-            self._refuse_layer(layer)
+            self._refuse("layer", layer)
         if q is not self._ok_q[layer]:
-            self._accept(q, "q")
-            self._ok_q[layer] = q
+            self._admit(self._ok_q, layer, q, "q")
         if out is not self._ok_out[layer]:
-            self._accept(out, "out")
-            self._ok_out[layer] = out
+            self._admit(self._ok_out, layer, out, "out")
         qs = q_sinks
         if qs is None or self.geometry.sinks == 0:
             qs = q
         elif qs is not self._ok_qs[layer]:
-            self._accept(qs, "q_sinks")
-            self._ok_qs[layer] = qs
+            self._admit(self._ok_qs, layer, qs, "q_sinks")
         mark = self._mark[layer]
         if n != self._n or mark == _NOTHING or mark == _CUT or (mark == _STORED and n != 1):
             self._refuse_attend(layer, mark, n)
         n = self._n
         w = n * self._a[_HEADS] * self._a[_HEAD_DIM]
         if len(q) < w or len(out) < w or len(qs) < w or (n == 1 and len(q) != w):
-            self._refuse_rows(len(q), len(out), len(qs), w)
+            self._refuse("rows", len(q), len(out), len(qs), w)
         if mark == _STAGED:
+            self._check_staged(layer, n)
+            self._check_apart(layer, q, out, qs)
             self._mark[layer] = _CUT
         i = 0
         while i < n:
@@ -365,7 +367,7 @@ class KVCache:
         a[_Q_SHIFT] = self._q_shift[layer]
         a[_OUT_SHIFT] = self._out_shift[layer]
         if kernels.query(buf, q, qs, a) < 0:
-            self._refuse_value("q", layer, i)
+            self._refuse("value", "q", layer, i)
         codes = self._codes[layer]
         slices = g.slices
         share = heads // g.kv_heads
@@ -465,8 +467,8 @@ class KVCache:
         n = self._n
         layer = 0
         while layer < layers:
-            if n == 0 or mark[layer] == _NOTHING or mark[layer] == _CUT:
-                self._refuse_commit()
+            if n == 0 or mark[layer] != _STORED:
+                self._check_unstored(layer, n)
             layer += 1
         layer = 0
         while layer < layers:
@@ -484,7 +486,7 @@ class KVCache:
 
     @micropython.native
     def _drop(self):
-        """End the step: nothing is pending, no array of the caller's is held."""
+        """End the step: nothing is pending."""
         self._n = 0
         layer = len(self._mark)
         while layer:
@@ -508,7 +510,7 @@ class KVCache:
         """Forget the n newest tokens (and any uncommitted step). What the ring had evicted stays gone:
         no token becomes visible that was not visible before. Raises BadArgument if n > length."""
         if type(n) is not int or n < 0 or n > self.length:
-            self._refuse_rollback(n)
+            self._refuse("rollback", n)
         self.abort()
         length = self.length - n
         # Nothing below what was visible comes back; _begin lowers a floor that is beyond the length.
@@ -588,7 +590,7 @@ class KVCache:
     def _at(self, layer, value, position):
         g = self.geometry
         if type(layer) is not int or not 0 <= layer < g.layers:
-            self._refuse_layer(layer)
+            self._refuse("layer", layer)
         slot = g.slot(position)
         base = self._codes[layer] + (g.plane_bytes if value else 0)
         return base + slot * g.row_bytes, base + g.codes_bytes + slot * 2
@@ -632,7 +634,16 @@ class KVCache:
                     bad += codec.broken(self.buffer, g, codes, scales)
         return bad
 
-    # Refusals: off the hot path, free to allocate
+    # Checks that few tokens need. Bytecode, which takes a fifth of native code's memory; its frames stay
+    # below the 12 words from which on they are allocated.
+
+    def _admit(self, seen, layer, x, name):
+        """Make x the array that `seen` holds for this layer, checked unless it was there before."""
+        before = layer + len(self._mark)
+        if x is not seen[before]:
+            self._accept(x, name)
+        seen[before] = seen[layer]
+        seen[layer] = x
 
     def _accept(self, x, name):
         """Element type of an array the kernels will read through a raw pointer."""
@@ -642,12 +653,17 @@ class KVCache:
             kind = "float32 ('f'); give kv_shift for int16"
         size, fits = 0, False
         try:
-            size = len(bytes(memoryview(x)[0:1]))
+            view = memoryview(x)
+            size = len(bytes(view[0:1]))
             fits = size == want and isinstance(x[0], float) != self._int16
-            if fits and self._int16 and isinstance(x, array):
-                one = x[0:1]  # a copy: does it hold a sign?
-                one[0] = -1
+            if hasattr(view, "format"):
+                fits = fits and view.format == ("h" if self._int16 else "f")
+            elif fits and self._int16:
+                one = x[0:1]  # a copy, or a view of the same element
+                first = one[0]
+                one[0] = -1  # does it hold a sign?
                 fits = one[0] == -1
+                one[0] = first
         except (TypeError, ValueError, IndexError, OverflowError):
             fits = False
         if not fits:
@@ -656,59 +672,57 @@ class KVCache:
                 % (name, kind, type(x).__name__, " of %d-byte items" % size if size else "")
             )
 
-    def _refuse_length(self, k, v, want):
-        raise BadArgument(
-            "k and v need kv_heads*head_dim = %d values a token, %d in all; got %d and %d"
-            % (self.geometry.width, want, k, v)
-        )
+    def _check_unstored(self, layer, n):
+        """Refuse to commit a layer that is not stored, unless it is staged."""
+        if n == 0 or self._mark[layer] != _STAGED:
+            self._refuse_commit(layer, n)
+        self._check_staged(layer, n)
 
-    def _refuse_rows(self, q, out, qs, want):
-        raise BadArgument(
-            "q, out and q_sinks need heads*head_dim = %d values a token, %d in all; got %d, %d and %d"
-            % (self.geometry.heads * self.geometry.head_dim, want, q, out, qs)
-        )
+    def _check_staged(self, layer, n):
+        """Staged arrays may have shrunk since prefill: kernels would read beyond them."""
+        k = len(self._staged_k[layer])
+        v = len(self._staged_v[layer])
+        if min(k, v) < n * self._e[_E_COUNT]:
+            self._refuse("length", k, v, n)
 
-    def _refuse_n(self, n):
-        raise BadArgument("n must be a positive whole number of tokens, got %r" % (n,))
+    def _check_apart(self, layer, q, out, qs):
+        """A prefill writes row i of `out` before it reads the rows after i."""
+        if (
+            self._spoils(out, self._staged_k[layer], True)
+            or self._spoils(out, self._staged_v[layer], True)
+            or self._spoils(out, q, False)
+            or self._spoils(out, qs, False)
+        ):
+            self._refuse("overlap")
 
-    def _refuse_rollback(self, n):
-        raise BadArgument("rollback of %r tokens: must be 0..%d, the length" % (n, self.length))
+    def _spoils(self, out, x, kv):
+        """Whether writing `out` row by row changes rows of x (k or v; or a query) before they are read.
 
-    def _refuse_layer(self, layer):
-        raise BadArgument("layer must be 0..%d, got %r" % (self.geometry.layers - 1, layer))
-
-    def _refuse_value(self, name, layer, i):
-        raise OutOfRange(
-            "%s of layer %d, token %d: not finite, or beyond what a float16 scale can hold"
-            % (name, layer, self.length + i)
-        )
-
-    def _refuse_full(self, n):
-        capacity = self.geometry.capacity
-        raise CacheFull(
-            "capacity %d reached: raise capacity, roll back, or use a window" % capacity,
-            n,
-            capacity - self.length,
-        )
+        Two arrays are the same or apart; views are compared by address, on ports that have one.
+        """
+        if out is x:
+            return kv  # a row of q is read before its result is written
+        if not MICROPYTHON or not (type(out) is memoryview or type(x) is memoryview):
+            return False
+        d = addressof(out) - addressof(x)
+        size = self._n * (2 if self._int16 else 4)
+        if kv:
+            return 0 - self._a[_HEADS] * self._a[_HEAD_DIM] * size < d < self._e[_E_COUNT] * size
+        return 0 < d < self._a[_HEADS] * self._a[_HEAD_DIM] * size
 
     def _refuse_attend(self, layer, mark, n):
         if self._n == 0 or mark == _NOTHING:
-            raise StepError("attend(%d) before append or prefill of that layer" % layer)
+            self._refuse("attend_early", layer)
         if n != self._n:
-            raise StepError("attend with n = %r, but the step has n = %d tokens" % (n, self._n))
-        if mark == _CUT:
-            raise StepError("attend(%d) was cut short: prefill that layer again" % layer)
-        raise StepError("attend(%d) a second time: a prefill is stored and attended once" % layer)
+            self._refuse("attend_other", n, self._n)
+        self._refuse("attend_cut" if mark == _CUT else "attend_again", layer)
 
-    def _refuse_commit(self):
-        marks = self._mark if self._n else bytearray(len(self._mark))
-        missing = [i for i, m in enumerate(marks) if m in (_NOTHING, _CUT)]
-        raise StepError(
-            "commit with %d of %d layers stored; layer %d is %s"
-            % (
-                len(marks) - len(missing),
-                len(marks),
-                missing[0],
-                "cut short: prefill it again" if marks[missing[0]] else "missing",
-            )
-        )
+    def _refuse_commit(self, layer, n):
+        ready = len([m for m in self._mark if m == _STORED or m == _STAGED]) if n else 0
+        self._refuse("commit", ready, layer, n and self._mark[layer] == _CUT)
+
+    def _refuse(self, what, *about):
+        """Raise the error `what`. Its texts are loaded by the first: most programs meet none."""
+        from . import refusals
+
+        getattr(refusals, what)(self, *about)

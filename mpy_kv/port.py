@@ -9,6 +9,7 @@ source, made here at import by literal replacement, so that there is one source 
 - CPython: no `micropython` module at all, see mpy_kv/cpython.py.
 """
 
+import gc
 import sys
 
 MICROPYTHON = sys.implementation.name == "micropython"
@@ -43,23 +44,51 @@ def viper_source(text):
     return text
 
 
-def load_viper(path, package=None):
-    """Namespace (dict) of the viper kernels in the file at `path`; raises where they cannot run.
+def _functions(source):
+    """(name, text) of each decorated function in a file, the text with all that precedes the first one.
 
-    package: where `path` is viper.py's place but only viper.mpy is there, compiled for this word size
-    (see `viper_source`), the module package.viper is imported as it is.
+    That is imports and constants, from `import micropython` on.
+    """
+    head = name = ""
+    lines = []
+    for line in source:
+        if line.startswith("@"):
+            if name:
+                yield name, head + "".join(lines)
+            else:
+                head = "".join(lines)
+                head = head[max(0, head.find("import micropython")) :]
+            lines.clear()
+        elif line.startswith("def "):
+            name = line[4 : line.find("(")]
+        lines.append(line)
+    yield name, head + "".join(lines)
+
+
+def load_native(path, package=None, skip=()):
+    """Namespace (dict) of the kernels in the source file at `path`; raises where they cannot run.
+
+    One function at a time is compiled: a whole file's parse tree takes more memory than a board has left.
+    Functions named in `skip` are not.
+    package: where only the .mpy of `path` is there, compiled for this word size (see `viper_source`), the
+    module of that name in `package` is imported as it is.
     """
     if not EMITTER:
         raise ImportError("no native code emitter on this port")
     try:
-        with open(path) as f:
-            text = f.read()
+        source = open(path)
     except OSError:
         if package is None:
             raise
-        return __import__(package + ".viper", None, None, ("viper",)).__dict__
-    names = {"__name__": "viper"}
-    exec(viper_source(text), names)
+        name = path[path.rfind("/") + 1 : path.rfind(".")]
+        return __import__(package + "." + name, None, None, ("x",)).__dict__
+    names = {"__name__": "native"}
+    with source as f:
+        for name, text in _functions(f):
+            if name not in skip:
+                exec(viper_source(text), names)
+                # What stays is then put beside what is there, and not behind the litter of compiling.
+                gc.collect()
     return names
 
 

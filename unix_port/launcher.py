@@ -14,22 +14,35 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from unix_port import compiled as modules
 from unix_port import port
+from unix_port.errors import PortError
 from unix_port.machine import Machine
-from unix_port.port import PortError
+from unix_port.names import Names
+from unix_port.report import Mark, Report, read_report
+
+__all__ = ["FlashFile", "Mark", "Report", "emulate", "smallest_heap"]
 
 SIDE = Path(__file__).resolve().parent / "side"
+
+# What the interpreter is given to run. sys.path[0] is "", the user's folder, where anything may lie.
+START = "import sys; sys.path[0] = sys.argv[1] + '/side'; import boot"
 
 # Room in the process for the emulator's own objects and for the report when the script has filled
 # its heap.
 SPARE_BYTES = 192 * 1024
+
+# What the script is given, its arguments above all, is read within SPARE_BYTES up to so many bytes of
+# text. Beyond that the heap grows in steps that add whole pages to the collector's tables (3 bytes of
+# 259) as well: where objects begin within a page has an influence on what it takes for a pointer.
+SETTINGS_BYTES = 16 * 1024
+SETTINGS_STEP_BYTES = 259 * 4096
 
 # gc blocks of the 64-bit port: limits are cut to whole ones.
 BLOCK_BYTES = 32
@@ -50,85 +63,6 @@ class FlashFile:
     name: str = "flash image"
 
 
-@dataclass(frozen=True)
-class Mark:
-    """The live heap (garbage collected) when the script called `emu.mark(label)`."""
-
-    label: str
-    us: int
-    live_bytes: int
-
-
-@dataclass
-class Report:
-    """One run. Heap figures count the script's bytes alone, in 64-bit objects."""
-
-    board: str
-    script: str
-    outcome: str  # ok, failed, does not fit, power cut, interrupted, timed out, crashed
-    status: int  # exit status of the script; 1 when it did not end by itself
-    error: str | None
-    heap_limit_bytes: int
-    heap_live_peak_bytes: int | None  # most that was live at a mark or at the end
-    heap_live_end_bytes: int | None
-    allocated_bytes: int | None  # in the whole run, freed or not
-    largest_object_bytes: (
-        int | None
-    )  # bytearray or array; see side/emu/watch.py for what is not seen
-    largest_object_kind: str | None
-    largest_object_limit_bytes: int  # what the board can give in one piece
-    native_code_bytes: int | None  # x64 code, outside this heap and not counted in it
-    native_code_in_heap: bool  # on the board
-    clock_hz: int
-    seconds: float | None  # of this machine, not of the board
-    flash_bytes: int
-    flash_erases: int | None  # blocks
-    flash_programs: int | None  # pages
-    flash_lost_bits: int | None  # asked to rise without an erase
-    heap_peak_bytes: int | None = None  # the smallest heap that runs; see smallest_heap
-    marks: list[Mark] = field(default_factory=list)
-    samples: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # (us, bytes in use, garbage included)
-    notes: list[str] = field(default_factory=list)
-    stdout: str = field(default="", repr=False)
-    stderr: str = field(default="", repr=False)
-
-    @property
-    def ok(self) -> bool:
-        return self.outcome == "ok"
-
-    @property
-    def verdict(self) -> str:
-        """One line: "fits", or why not with the numbers. Machine code: see `notes`."""
-        if self.outcome == "does not fit":
-            return f"does not fit: {self.error}, in a heap of {self.heap_limit_bytes:,}"
-        if not self.ok:
-            return f"{self.outcome}: {self.error or f'exit status {self.status}'}"
-        largest = self.largest_object_bytes or 0
-        if largest > self.largest_object_limit_bytes:
-            return (
-                f"does not fit: one {self.largest_object_kind} of {largest:,} bytes, and the"
-                f" board has {self.largest_object_limit_bytes:,} in one piece"
-            )
-        return "fits"
-
-    @property
-    def fits(self) -> bool:
-        """Ran to a good end within the heap, no object larger than the board has room for."""
-        return self.verdict == "fits"
-
-    def figures(self) -> dict[str, Any]:
-        """Everything but the script's output, as JSON takes it."""
-        plain = asdict(self)
-        del plain["stdout"], plain["stderr"]
-        return {
-            "verdict": self.verdict,
-            "fits": self.fits,
-            **plain,
-        }
-
-
 def emulate(
     script: str | Path,
     args: Sequence[object],
@@ -136,21 +70,24 @@ def emulate(
     *,
     heap_bytes: int | None = None,
     flash: Sequence[FlashFile] = (),
-    flash_out: Path | None = None,
+    keep_flash: bool = False,
     cut_after: int | None = None,
     timeout_s: float | None = None,
     stream: bool = False,
     compiled: bool = False,
     env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> Report:
     """Run `script` with `args` behind the fence of `machine`, or behind `heap_bytes` instead of
     its heap.
 
-    `flash` is laid over erased flash; `flash_out` takes the flash as it is at the end.
+    `flash` is laid over erased flash; with `keep_flash` the report has the flash as it is at the end.
     `cut_after=k` cuts the power in the k-th flash operation (0 is the first). `stream` also passes
     the script's output on as it comes. With `compiled` the script finds mpy_kv and the apps as
-    .mpy files, as they are deployed. PortError on bad input; what the script does is in the
-    report.
+    .mpy files, as they are deployed. It runs in the folder `cwd`, or ours. PortError on bad input and
+    where no temporary file can be written; what the script does is in the report.
+
+    Neither paths nor arguments nor the environment take anything of the heap: see `names`.
     """
     file = Path(script)
     if not file.is_file():
@@ -162,41 +99,95 @@ def emulate(
         )
     if cut_after is not None and cut_after < 0:
         raise PortError(f"power cut in operation {cut_after}: the first is 0")
+    port.check_timeout(timeout_s)
     limit -= limit % BLOCK_BYTES
+    config = {
+        "board": machine.name,
+        "port": machine.port,
+        "heap_bytes": limit,
+        "clock_hz": machine.clock_hz,
+        "clock_max_hz": machine.clock_max_hz,
+        "partition": vars(machine.partition) if machine.partition else None,
+        "flash_bytes": machine.flash_bytes,
+        "erase_bytes": machine.flash_erase_bytes,
+        "program_bytes": machine.flash_program_bytes,
+        "cut_after": -1 if cut_after is None else cut_after,
+        "keep_flash": keep_flash,
+        "argv": [_shown(file), *map(_argument, args)],
+    }
+    # MicroPython's json joins no surrogates, so nothing is escaped.
+    settings = json.dumps(config, ensure_ascii=False).encode()
     image = _image(machine, flash)
-    path = [SIDE, SIDE / "ports" / machine.port, *([modules.tree()] if compiled else [])]
-    with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
-        place = Path(folder)
-        (place / "flash").write_bytes(image)
-        config = {
-            "board": machine.name,
-            "port": machine.port,
-            "heap_bytes": limit,
-            "clock_hz": machine.clock_hz,
-            "clock_max_hz": machine.clock_max_hz,
-            "partition": vars(machine.partition) if machine.partition else None,
-            "flash_file": str(place / "flash"),
-            "flash_bytes": machine.flash_bytes,
-            "erase_bytes": machine.flash_erase_bytes,
-            "program_bytes": machine.flash_program_bytes,
-            "cut_after": -1 if cut_after is None else cut_after,
-            "flash_out": None if flash_out is None else os.path.abspath(flash_out),
-            "report_file": str(place / "report"),
-        }
-        (place / "config").write_text(json.dumps(config))
-        # The collector's tables take 3 bits of a 32-byte block: 1.2 %.
-        whole = (limit + machine.flash_bytes) * 102 // 100 + SPARE_BYTES
-        done = port.run(
-            [str(SIDE / "boot.py"), str(place / "config"), str(file), *map(str, args)],
-            heap_bytes=whole,
-            timeout_s=timeout_s,
-            env=env,
-            path=path,
-            stream=stream,
-        )
-        written = place / "report"
-        lines = written.read_text().splitlines() if written.exists() else []
-    return _report(machine, file, limit, done, lines, timeout_s)
+    tree = modules.tree() if compiled else None
+    try:
+        with tempfile.TemporaryDirectory(prefix="kvlab-") as folder, Names() as names:
+            data = Path(folder)
+            (data / "flash").write_bytes(image + b"\xff")  # one more: see side/emu/flash.py
+            (data / "config").write_bytes(settings)
+            done = port.run(
+                ["-c", START, names.folder],
+                heap_bytes=_process_heap(limit, machine, settings),
+                timeout_s=timeout_s,
+                env={"MICROPYPATH": _links(names, machine, file, data, tree), **(env or {})},
+                cwd=cwd,
+                stream=stream,
+            )
+            report_file, after = data / "report", data / "flash_after"
+            if done.status is not None and done.status >= 0 and not report_file.exists():
+                raise port.no_micropython(done.stderr or done.stdout)
+            written = report_file.read_bytes() if report_file.exists() else b""
+            left = after.read_bytes() if after.is_file() else b""
+            done = replace(done, stderr=names.restore(done.stderr))
+    except OSError as error:
+        raise PortError(
+            f"temporary folder {error.filename or tempfile.gettempdir()}: {error.strerror};"
+            " TMPDIR names another"
+        ) from error
+    report = read_report(machine, file, limit, done, written, timeout_s)
+    if keep_flash and report.outcome not in ("timed out", "crashed"):
+        if len(left) != machine.flash_bytes:
+            raise PortError(
+                f"temporary folder {tempfile.gettempdir()}: no room for the flash as the script left it;"
+                " TMPDIR names another"
+            )
+        report.flash_after = left
+    return report
+
+
+def _process_heap(limit: int, machine: Machine, settings: bytes) -> int:
+    """The heap of the whole process: the board's, the flash, and room for what the emulator needs."""
+    # Reading the settings takes their text twice over, and then what they say.
+    more = 4 * max(0, len(settings) - SETTINGS_BYTES)
+    steps = -(-more // SETTINGS_STEP_BYTES)
+    # The collector's tables take 3 bits of a 32-byte block: 1.2 %.
+    return (limit + machine.flash_bytes) * 102 // 100 + SPARE_BYTES + steps * SETTINGS_STEP_BYTES
+
+
+def _links(names: Names, machine: Machine, script: Path, data: Path, tree: Path | None) -> str:
+    """Name everything that boot and the script look for. Returns the module path."""
+    names.give("data", data)
+    names.give("home", script.parent, _shown(script.parent))
+    names.give("main.py", script, _shown(script))
+    folders = {"side": SIDE, "port": SIDE / "ports" / machine.port}
+    if tree is not None:
+        folders["made"] = tree
+    folders.update(zip(("root", "apps"), port.MODULE_PATH))
+    return ":".join([*(names.give(name, path) for name, path in folders.items()), ".frozen"])
+
+
+def _argument(value: object) -> str:
+    """An argument as the board's side can have it. PortError."""
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise PortError(f"argument {ascii(text[:80])}: not UTF-8 text") from error
+    return text
+
+
+def _shown(path: Path) -> str:
+    """A path as text; bytes that are no UTF-8 become question marks."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def smallest_heap(
@@ -207,6 +198,7 @@ def smallest_heap(
     heap_bytes: int | None = None,
     resolution_bytes: int = 1024,
     first: Report | None = None,
+    run: Callable[..., Report] = emulate,
     **how: Any,
 ) -> int | None:
     """The least heap, to within `resolution_bytes`, in which the script still ends well; None if
@@ -214,8 +206,8 @@ def smallest_heap(
 
     Each try is a run of its own, so give a short form of the work. The search starts from the
     board's heap or `heap_bytes`; `first` is the report of a run there, if there was one; `how`
-    goes to `emulate`. When the script does not fit, the search goes up, to SEARCH_FACTOR times
-    that.
+    goes to `emulate`, or to `run`, an emulator that is called like it. When the script does not fit,
+    the search goes up, to SEARCH_FACTOR times that.
 
     A run may succeed in less heap than another that fails (objects come to lie elsewhere): the
     answer is a size that was seen to run, with one that was seen to fail (or the least that is
@@ -223,10 +215,10 @@ def smallest_heap(
     """
 
     def runs(limit: int) -> bool:
-        return emulate(script, args, machine, heap_bytes=limit, **how).ok
+        return run(script, args, machine, heap_bytes=limit, **how).ok
 
     start = machine.heap_bytes if heap_bytes is None else heap_bytes
-    report = first or emulate(script, args, machine, heap_bytes=start, **how)
+    report = first or run(script, args, machine, heap_bytes=start, **how)
     bad, good = MIN_HEAP_BYTES - 1, start
     if not report.ok:
         if report.outcome != "does not fit":
@@ -267,83 +259,3 @@ def _image(machine: Machine, files: Sequence[FlashFile]) -> bytes:
         taken.append((file.offset, end, file.name))
         image[file.offset : end] = file.content
     return bytes(image)
-
-
-def _report(
-    machine: Machine,
-    script: Path,
-    limit: int,
-    done: port.Finished,
-    lines: Sequence[str],
-    timeout_s: float | None,
-) -> Report:
-    """The report the script's side wrote, or what can be said without it."""
-    figures: dict[str, Any] = json.loads(lines[0]) if len(lines) == 3 else {}
-    marks = [Mark(label, us, live) for us, live, label in json.loads(lines[1])] if figures else []
-    samples = [(us, used) for us, used in json.loads(lines[2])] if figures else []
-    if figures:
-        outcome, status, error = figures["outcome"], figures["status"], figures["error"]
-    elif done.status is None:
-        outcome, status, error = "timed out", 1, f"no end after {timeout_s:g} s"
-    else:
-        how = f"signal {-done.status}" if done.status < 0 else f"exit status {done.status}"
-        outcome, status, error = "crashed", 1, f"the interpreter ended with {how} and no report"
-    report = Report(
-        board=machine.name,
-        script=str(script),
-        outcome=outcome,
-        status=status,
-        error=error,
-        heap_limit_bytes=figures.get("heap_limit_bytes", limit),
-        heap_live_peak_bytes=max([figures["heap_live_end_bytes"], *(m.live_bytes for m in marks)])
-        if figures
-        else None,
-        heap_live_end_bytes=figures.get("heap_live_end_bytes"),
-        allocated_bytes=figures.get("allocated_bytes"),
-        largest_object_bytes=figures.get("largest_object_bytes"),
-        largest_object_kind=figures.get("largest_object_kind") or None,
-        largest_object_limit_bytes=machine.largest_object_bytes,
-        native_code_bytes=figures.get("native_code_bytes"),
-        native_code_in_heap=machine.native_code_in_heap,
-        clock_hz=figures.get("clock_hz", machine.clock_hz),
-        seconds=figures.get("seconds"),
-        flash_bytes=machine.flash_bytes,
-        flash_erases=figures.get("flash_erases"),
-        flash_programs=figures.get("flash_programs"),
-        flash_lost_bits=figures.get("flash_lost_bits"),
-        marks=marks,
-        samples=samples,
-        stdout=done.stdout,
-        stderr=done.stderr,
-    )
-    report.notes = _notes(machine, report)
-    return report
-
-
-def _notes(machine: Machine, report: Report) -> list[str]:
-    """How these figures differ from the board's, in sentences."""
-    notes = [
-        "Objects here have 64-bit words and take up to twice a 32-bit board's bytes; buffers take"
-        " the same. For data, what fits here fits the board."
-    ]
-    code = report.native_code_bytes
-    if code is None:
-        notes.append(
-            "The size of the machine code could not be read on this system; it is not counted."
-        )
-    elif code and machine.native_code_in_heap:
-        notes.append(
-            f"{code:,} bytes of x64 machine code lie outside this heap; the board's heap must hold"
-            " its own, about 60 % of that in Thumb. The fence does not count it."
-        )
-    elif code:
-        notes.append(
-            f"{code:,} bytes of x64 machine code lie outside this heap, as they do on the board."
-        )
-    if machine.split_heap:
-        notes.append(
-            "The board's heap is several areas, of which one object must fit one. Here it is one of"
-            f" {machine.heap_bytes:,} bytes; only an object of more than"
-            f" {machine.largest_object_bytes:,} bytes is told not to fit."
-        )
-    return notes

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import codecs
+import json
+import math
 import os
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TextIO
+from typing import Any
+
+from unix_port import pipes, processes
+from unix_port.errors import PortError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,9 +25,9 @@ INTERPRETER_ENV = "KVLAB_MICROPYTHON"
 # the apps.
 MODULE_PATH = (ROOT, ROOT / "boards" / "apps")
 
-
-class PortError(ValueError):
-    """The unix port is missing or was asked for what it cannot do. One line."""
+# The interpreter interns each word of its command line and each folder of its module path; one
+# longer than that ends it.
+WORD_BYTES = 255
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,13 @@ class Finished:
     stdout: str
     stderr: str
 
+    def answer(self) -> Any:
+        """What it printed, as JSON. PortError when it is none: that was no MicroPython."""
+        try:
+            return json.loads(self.stdout)
+        except ValueError as error:
+            raise no_micropython(self.stderr or self.stdout) from error
+
 
 def interpreter() -> list[str]:
     """The command: `$KVLAB_MICROPYTHON`, else the one beside this Python, else on PATH."""
@@ -41,7 +52,7 @@ def interpreter() -> list[str]:
     if given:
         found = shutil.which(given)
         if found is None:
-            raise PortError(f"{INTERPRETER_ENV}={given}: no such program")
+            raise PortError(f"{INTERPRETER_ENV}={given}: no such program, or not executable")
         return [found]
     beside = Path(sys.executable).with_name("micropython")
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("micropython")
@@ -53,12 +64,58 @@ def interpreter() -> list[str]:
     return [found]
 
 
+def no_micropython(said: str) -> PortError:
+    """The error for a program that did not do as MicroPython does; `said`: what it printed."""
+    lines = said.strip().splitlines()
+    end = f': it says "{lines[-1][:200]}"' if lines else ""
+    return PortError(
+        f"{interpreter()[0]} does not answer as MicroPython{end}; {INTERPRETER_ENV} names another"
+    )
+
+
 def environment(
     extra: Mapping[str, str] | None = None, path: Sequence[Path] = ()
 ) -> dict[str, str]:
     """Our environment with MICROPYPATH = `path`, then the repository's modules."""
     folders = [str(folder) for folder in (*path, *MODULE_PATH)]
     return {**os.environ, "MICROPYPATH": ":".join([*folders, ".frozen"]), **(extra or {})}
+
+
+def check_timeout(timeout_s: float | None) -> None:
+    """PortError unless it is None or a time to wait: above 0 and not endless."""
+    if timeout_s is not None and not 0 < timeout_s < math.inf:
+        raise PortError(f"a timeout of {timeout_s:g} s: give a finite number above 0")
+
+
+@contextmanager
+def started(
+    arguments: Sequence[str],
+    *,
+    heap_bytes: int | None = None,
+    env: Mapping[str, str] | None = None,
+    path: Sequence[Path] = (),
+    cwd: Path | None = None,
+    **how: Any,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of MicroPython with `arguments`, killed at the end of the block with all it started.
+
+    `how` goes to Popen. PortError when it cannot be started so.
+    """
+    command = interpreter()
+    if heap_bytes is not None:
+        command += ["-X", f"heapsize={heap_bytes}"]
+    places = environment(env, path)
+    _check_words(arguments, places["MICROPYPATH"])
+    with ExitStack() as stack:
+        try:
+            process = stack.enter_context(
+                processes.started([*command, *arguments], env=places, cwd=cwd, **how)
+            )
+        except OSError as error:
+            raise PortError(
+                f"{command[0]} does not start: {error.strerror}; {INTERPRETER_ENV} names another"
+            ) from error
+        yield process
 
 
 def run(
@@ -68,66 +125,44 @@ def run(
     timeout_s: float | None = None,
     env: Mapping[str, str] | None = None,
     path: Sequence[Path] = (),
+    cwd: Path | None = None,
     stream: bool = False,
 ) -> Finished:
     """Run MicroPython with `arguments` (a script and its arguments, or `-c CODE`) and wait for it.
 
     `path` comes before the repository on the module path. With `stream` what it prints is also passed
-    on as it comes, to our own stdout; its stderr is only kept. The process never outlives this call.
+    on as it comes, to our own stdout; its stderr is only kept. Neither the process nor what it started
+    outlives this call.
     """
-    command = interpreter()
-    if heap_bytes is not None:
-        command += ["-X", f"heapsize={heap_bytes}"]
-    with subprocess.Popen(
-        [*command, *arguments],
-        env=environment(env, path),
+    check_timeout(timeout_s)
+    with started(
+        arguments,
+        heap_bytes=heap_bytes,
+        env=env,
+        path=path,
+        cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        readers = [
-            _Reader(process.stdout, sys.stdout if stream else None),
-            _Reader(process.stderr, None),
-        ]
-        status: int | None
+        return Finished(*pipes.collect(process, timeout_s, sys.stdout if stream else None))
+
+
+def _check_words(arguments: Sequence[str], module_path: str) -> None:
+    """PortError for what would end the interpreter before it runs anything."""
+    code = arguments[:1] == ["-c"]
+    words = [*arguments[2 if code else 0 :], *module_path.split(":")]
+    if not code and arguments:
+        words.append(os.path.realpath(os.path.dirname(arguments[0])))
+    for word in [*words, *arguments]:
         try:
-            status = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            status = None
-            process.kill()
-        except BaseException:
-            process.kill()
-            raise
-        for reader in readers:
-            reader.join()
-    return Finished(status, readers[0].text, readers[1].text)
-
-
-class _Reader(threading.Thread):
-    """Drains one pipe into `text`, and on to another stream as it comes."""
-
-    def __init__(self, pipe: IO[bytes], onward: TextIO | None) -> None:
-        super().__init__(daemon=True)
-        self.text = ""
-        self._pipe = pipe
-        self._onward = onward
-        self.start()
-
-    def run(self) -> None:
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        pieces = []
-        while True:
-            raw = os.read(self._pipe.fileno(), 65536)
-            piece = decoder.decode(raw, final=not raw)
-            pieces.append(piece)
-            if self._onward is not None:
-                try:
-                    self._onward.write(piece)
-                    self._onward.flush()
-                except (OSError, ValueError):  # it went away, or cannot take this text
-                    self._onward = None  # go on draining
-            if not raw:
-                break
-        self.text = "".join(pieces)
+            size = len(word.encode())
+        except UnicodeEncodeError as error:
+            raise PortError(f"{ascii(word[:80])}: not UTF-8 text") from error
+        if "\0" in word:
+            raise PortError(f"{ascii(word[:80])}: holds a zero byte")
+        if size > WORD_BYTES and word in words:
+            raise PortError(
+                f"{word[:80]}...: {size:,} bytes; the interpreter takes no name or argument of more"
+                f" than {WORD_BYTES}"
+            )

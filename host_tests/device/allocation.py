@@ -42,6 +42,7 @@ kn, vn, qn, qsn, outn = (
     filled(64 * N, 4),
     filled(64 * N, 5),
 )
+k_view, out_view = memoryview(filled(34 * N, 6))[2 * N :], memoryview(outn)
 pool = FixedPool(Arena(64 * 64), 64, 64)
 handles = array("i", [0] * 64)
 
@@ -70,6 +71,39 @@ def prefills(count):
         for layer in range(LAYERS):
             windowed.prefill(layer, kn, vn, N)
             windowed.attend(layer, qn, outn, qsn, N)
+        windowed.commit()
+        count -= 1
+
+
+def prefills_in_views(count):
+    """Without attend on one layer, and with views, which are compared by address."""
+    while count:
+        for layer in range(1, LAYERS):
+            windowed.prefill(layer, k_view, vn, N)
+            windowed.attend(layer, qn, out_view, qsn, N)
+        windowed.prefill(0, k_view, vn, N)
+        windowed.commit()
+        count -= 1
+
+
+def alternating_tokens(count):
+    """Two arrays for each argument, in turns."""
+    while count:
+        for layer in range(LAYERS):
+            windowed.append(layer, k if count & 1 else ks[layer], v if count & 1 else k)
+            if count & 1:
+                windowed.attend(layer, q, out, qs)
+            else:
+                windowed.attend(layer, out, outs[layer], q)
+        windowed.commit()
+        count -= 1
+
+
+def alternating_prefills(count):
+    while count:
+        for layer in range(LAYERS):
+            windowed.prefill(layer, kn if count & 1 else vn, vn if count & 1 else kn, N)
+            windowed.attend(layer, qn if count & 1 else qsn, outn, qsn if count & 1 else qn, N)
         windowed.commit()
         count -= 1
 
@@ -135,6 +169,9 @@ for name, count in (
     ("windowed_tokens", 2000),
     ("roomy_tokens", 500),
     ("prefills", 100),
+    ("prefills_in_views", 50),
+    ("alternating_tokens", 500),
+    ("alternating_prefills", 50),
     ("rollbacks", 500),
     ("aborts", 500),
     ("blocks", 50),

@@ -194,6 +194,8 @@ def cases():
     wrong_for_h = {
         "float32": floats(*[1] * 16),
         "uint16": array("H", [1] * 16),
+        "view of uint16": memoryview(array("H", [1] * 16)),
+        "view of float32": memoryview(floats(*[1] * 16)),
         "int8": array("b", [1] * 16),
         "int32": array("i", [1] * 16),
         "list": [1] * 16,

@@ -1,13 +1,14 @@
 """A family of kernel sets: one protocol, several implementations, the fastest right one picked by trial.
 
 Allocates at import and when a set is loaded; nothing per call. A family belongs to a package that has
-`plain.py` (the definition), `viper.py` (see port.load_viper) and `selfcheck.py` with
-compare(reference, candidate) -> "" or where they differ.
+`plain.py` (the definition), `viper.py` (see port.load_native), `selfcheck.py` with
+compare(reference, candidate) -> "" or where they differ, and, if it pays, `thumb.py`: some or all of the
+kernels in Thumb assembler, for boards with an Arm core.
 """
 
 import sys
 
-from ..port import load_viper
+from ..port import load_native
 
 
 class KernelSet:
@@ -53,11 +54,21 @@ class Family:
             self._found["plain"] = KernelSet("plain", _module(self.package + ".plain"), self.names)
         return self._found["plain"]
 
-    def _viper(self):
-        return load_viper(self._folder + "viper.py", self.package)
+    def _viper(self, skip=()):
+        return load_native(self._folder + "viper.py", self.package, skip)
+
+    def _thumb(self):
+        """What thumb.py lacks is viper's."""
+        found = load_native(self._folder + "thumb.py", self.package)
+        for name in self.names:
+            if name not in found:
+                functions = dict(self._viper(found))
+                functions.update(found)
+                return functions
+        return found
 
     def _candidates(self):
-        return self._extra + [("viper", self._viper)]
+        return self._extra + [("thumb", self._thumb), ("viper", self._viper)]
 
     def get(self, name):
         """The set of that name, checked; raises ValueError with the reason if it cannot be used here."""
@@ -100,7 +111,7 @@ class Family:
         return None
 
     def best(self):
-        """The first usable set of those registered, viper, plain."""
+        """The first usable set of those registered, thumb, viper, plain."""
         for name, _ in self._candidates():
             try:
                 return self.get(name)

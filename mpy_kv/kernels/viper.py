@@ -1,6 +1,6 @@
 """The kernels of plain.py as native code: same bits, no allocation, 4 arguments, 32-bit words.
 
-Loaded through mpy_kv.port.load_viper, which adapts `>> _HI` and `_WIDE` to 64-bit interpreters. Style
+Loaded through mpy_kv.port.load_native, which adapts `>> _HI` and `_WIDE` to 64-bit interpreters. Style
 forced by the emitters of released firmware: pointers are moved and indexed with constants only, no
 unary minus on a local, no literal of 2^30 or more, the two hottest pointers first.
 Bounds B1..B6 are those of plain.py; indexes into `a` and `e` those of params.py.
@@ -21,7 +21,7 @@ def encode(buf: ptr8, x: ptr8, e: ptr32) -> int:
     head = base + int(e[0])
     scale_at = base + int(e[2])
     piece = 0
-    groups = int(e[4]) // int(e[5])
+    groups = int(e[4]) // int(e[5])  # viper: allow divide because a group has values
     mask31 = int(e[11])
     while groups:
         groups -= 1
@@ -97,9 +97,9 @@ def encode(buf: ptr8, x: ptr8, e: ptr32) -> int:
         p16[0] = half
         scale_at += int(e[3])
         two = sm << 1
-        inv = (1 << 23) // two
+        inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
         # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
-        pieces = int(e[5]) // int(e[6])
+        pieces = int(e[5]) // int(e[6])  # viper: allow divide because a piece has values
         while pieces:
             pieces -= 1
             out = ptr8(head + piece * int(e[7]))
@@ -166,7 +166,7 @@ def encode(buf: ptr8, x: ptr8, e: ptr32) -> int:
 
 
 @micropython.viper
-def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
+def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:  # viper: allow far-jump because 1.24 just takes it
     base = int(buf)
     shift = int(a[35])
     d = int(a[32])
@@ -241,7 +241,7 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
                 sm = (v + 255) >> 8
             se = ex + n
         two = sm << 1
-        inv = (1 << 23) // two
+        inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
         # The record's first words carry what the inner loop needs, as there are few registers.
         r32 = ptr32(rec)
         r32[0] = sm
@@ -708,7 +708,7 @@ def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
         hi = hi >> 1
         we += 1
     n = 1  # a literal 2^30 would not compile
-    inv = (n << 30) // hi
+    inv = (n << 30) // hi  # viper: allow divide because hi is at least 32768
     n = int(a[0])
     x = int(a[21]) - 36
     down = we + 3

@@ -36,6 +36,11 @@ class Board:
         return tuple(split.value) if split else (self.machine.heap_bytes,)
 
     @property
+    def emulated(self) -> bool:
+        """The machine exists in an emulator alone: no board to buy, none to deploy to."""
+        return self.port == "qemu"
+
+    @property
     def memory_mapped_flash(self) -> bool:
         """Python reads the storage where it lies, without a copy."""
         return bool(self.facts["flash.memory_mapped"].value)

@@ -1,28 +1,53 @@
 """The `kvlab` command line: loads `kvlab/commands/NAME.py` when NAME is asked for, and turns
 errors into one line.
 
-Exit status: 0 done, 1 does not fit or fell short, 2 bad input, 130 interrupted.
+Exit status: 0 done, 1 does not fit or fell short, 2 bad input or an output that cannot be written,
+130 interrupted, 143 terminated, 129 hung up. A reader that went away (`kvlab ... | head`) is no error.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
 
 import click
 
-from kvlab import __version__, commands
+from kvlab import __version__, commands, files
 from kvlab.errors import BadInput, KvlabError, did_you_mean
+from unix_port import processes
+from unix_port.errors import PortError
 
 INTERRUPTED = 130
 
 
+class ReaderGone(Exception):
+    """Nobody reads our stdout any more. No OSError: click would end with status 1 on that."""
+
+
+@contextmanager
+def _reader() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
 class Commands(click.Group):
     """One module of `kvlab.commands` a command, imported only when named or listed."""
+
+    def make_context(self, *words: Any, **how: Any) -> click.Context:
+        with _reader():  # --help prints here
+            return super().make_context(*words, **how)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _reader():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         names = (module.name for module in pkgutil.iter_modules(commands.__path__))
@@ -53,6 +78,25 @@ def kvlab() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Prints errors as one line on stderr."""
+    _open_streams()
+    try:
+        with processes.stopped_by_signals(), files.session(), _reader():
+            status = _run(arguments)
+            sys.stdout.flush()
+            return status
+    except (click.Abort, KeyboardInterrupt):
+        return _say("kvlab: interrupted", INTERRUPTED)
+    except processes.Terminated as end:
+        return _say("kvlab: terminated", end.status)
+    except ReaderGone:
+        _drop_output()
+        return 0
+    except OSError as error:  # a full disk, no room for temporary files: nothing of ours is wrong
+        _drop_output()
+        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", 2)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         status = kvlab.main(
             args=None if arguments is None else list(arguments),
@@ -61,6 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except KvlabError as error:
         return _complain(str(error), error.exit_code)
+    except PortError as error:
+        return _complain(str(error), 2)
     except click.NoSuchOption as error:
         known = [
             name
@@ -75,19 +121,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except click.ClickException as error:
         return _complain(error.format_message(), 2)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("kvlab: interrupted", err=True)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader went away (`kvlab ... | head`). Nothing is left to tell it; keep Python from
-        # trying at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
     return status if isinstance(status, int) else 0
 
 
+def _open_streams() -> None:
+    """Streams that were closed go nowhere; what a terminal cannot show (bytes of a file name that are
+    no UTF-8) is shown as an escape.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (open as long as we run)
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """What is still buffered can go nowhere: keep Python from trying again, and complaining, at exit."""
+    with suppress(OSError, ValueError):  # no descriptor behind it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _complain(message: str, status: int) -> int:
-    click.echo(f"kvlab: error: {' '.join(message.split())}", err=True)
+    return _say(f"kvlab: error: {' '.join(message.split())}", status)
+
+
+def _say(line: str, status: int) -> int:
+    with suppress(OSError):  # nobody reads that either
+        click.echo(line, err=True)
     return status
 
 

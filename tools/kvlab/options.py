@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import decimal
+import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from kvlab import boards
 from kvlab.errors import BadInput
+from kvlab.files import existing_file
+
+__all__ = ["Decimal", "FiniteRange", "Size", "board_option", "existing_file", "parse_size"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +57,45 @@ class Size(click.ParamType):
         return size
 
 
+class Decimal(click.ParamType):
+    """A number between two bounds as a board reads it: plain digits, three places after the point.
+
+    `1e-1` becomes `0.1`; further places are dropped, as the board drops them. What is not 0 but would
+    become 0, and so mean something else, is refused.
+    """
+
+    name = "number"
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        option = param.opts[0] if param else "number"
+        try:
+            number = decimal.Decimal(str(value))
+        except decimal.InvalidOperation:
+            raise BadInput(f"{option} {value}: not a number") from None
+        if not number.is_finite():
+            raise BadInput(f"{option} {value}: not a number")
+        if not self.least <= number <= self.most:
+            raise BadInput(f"{option} {value}: not within {self.least}..{self.most}")
+        milli = int(number.quantize(decimal.Decimal("0.001"), decimal.ROUND_DOWN) * 1000)
+        if milli == 0 and number:
+            raise BadInput(f"{option} {value}: a board cannot tell it from 0; the least above that is 0.001")
+        whole, rest = divmod(milli, 1000)
+        return f"{whole}.{rest:03}".rstrip("0").rstrip(".")
+
+
+class FiniteRange(click.FloatRange):
+    """click's range of floats, which would let NaN through, without NaN and infinities."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
 def board_option(command: F) -> F:
     """`--board NAME` as parameter `board: Board`; the Pico when not given."""
     decorate = click.option(
@@ -65,15 +107,3 @@ def board_option(command: F) -> F:
         help=f"The board to stand in for: {', '.join(boards.names())}.",
     )
     return decorate(command)
-
-
-def existing_file(text: str, option: str) -> Path:
-    """A path that can be read as a file, or BadInput that names the option."""
-    path = Path(text)
-    if path.is_dir():
-        raise BadInput(f"{option} {text}: is a folder; name a file")
-    if not path.is_file():
-        raise BadInput(f"{option} {text}: no such file")
-    if not os.access(path, os.R_OK):
-        raise BadInput(f"{option} {text}: not readable")
-    return path

@@ -11,15 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from kvlab.errors import BadInput
+from kvlab import files
+
+if TYPE_CHECKING:  # rich is slow to import, and most of --help needs none of it
+    from rich.progress import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,47 +32,31 @@ def json_option(command: F) -> F:
         "json_path",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        callback=lambda _context, _option, path: path and prepare(path),
+        callback=lambda _context, _option, path: path and files.prepare(path, stream=True),
         help="Write the figures to FILE.",
     )
     return decorate(command)
 
 
-def prepare(path: Path, option: str = "--json") -> Path:
-    """Make the parent folder of `path` and check that a file can be written there."""
-    if path.is_dir():
-        raise BadInput(f"{option} {path}: is a folder; name a file")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{option} {path}: cannot make its folder: {error.strerror}") from error
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise BadInput(f"{option} {path}: not writable; name another file")
-    return path
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """All of it or nothing: a full disk leaves no half file in the place of a good one. OSError."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-
-
 def write_json(path: Path, figures: dict[str, Any]) -> None:
-    """Write `figures` as JSON. NaN and infinities are bugs: ValueError names the key."""
+    """Write `figures` as JSON to what --json named, whole or not at all. ValueError as in `as_json`."""
+    data = as_json(figures)
+    files.prepare(path, stream=True)
+    files.write(path, data, "--json")
+
+
+def as_json(figures: dict[str, Any]) -> bytes:
+    """`figures` as a JSON file. NaN and infinities are bugs: ValueError names the key."""
     odd = next(_not_finite(figures, ""), None)
     if odd is not None:
         raise ValueError(f"{odd} is not a finite number")
-    prepare(path)
     text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False, default=_plain)
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"--json {path}: cannot write: {error.strerror}") from error
+    return encoded(text + "\n")
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8. Bytes of a file name that are none become escapes, which in JSON stand for just those."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _not_finite(value: Any, where: str) -> Iterator[str]:
@@ -101,6 +84,9 @@ def _plain(value: Any) -> Any:
 
 def table(title: str, rows: Iterable[Sequence[str]], header: Sequence[str] = ()) -> None:
     """Print rows of text as a table; cut to the terminal's width only where there is one."""
+    from rich import box
+    from rich.table import Table
+
     grid = Table(
         title=title, title_justify="left", box=box.SIMPLE, show_header=bool(header), pad_edge=False
     )
@@ -108,10 +94,21 @@ def table(title: str, rows: Iterable[Sequence[str]], header: Sequence[str] = ())
         grid.add_column(name)
     for row in rows:
         grid.add_row(*row)
-    console = Console(highlight=False, markup=False)
+    console = _console()
     if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=160)
+        console = _console(width=160)
     console.print(grid)
+
+
+def _console(**how: Any) -> Any:
+    """rich's console for tables. A reader that went away is the command line's to handle, not rich's."""
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # the BrokenPipeError at hand
+
+    return Plain(highlight=False, markup=False, **how)
 
 
 def size(count: int) -> str:
@@ -140,6 +137,9 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
         nonlocal bar, finished
         finished += steps
         if bar is None and sys.stderr.isatty() and time.monotonic() - started > PROGRESS_AFTER_S:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
             bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -166,6 +166,8 @@ def waiting(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    from rich.console import Console
+
     status = Console(stderr=True).status(what)
     timer = threading.Timer(PROGRESS_AFTER_S, status.start)
     timer.daemon = True

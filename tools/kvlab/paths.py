@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BOARDS = ROOT / "boards"
 APPS = BOARDS / "apps"
+SHIPPED = BOARDS / "models" / "stories.mkvm"  # the model that comes with the repository
 OUT = ROOT / "out"
 
 DATA_ENV = "KVLAB_DATA"
@@ -17,7 +18,7 @@ def data_dir() -> Path | None:
     """The folder of optional data: `$KVLAB_DATA`, else `../shared/data` beside the repository."""
     given = os.environ.get(DATA_ENV)
     folder = Path(given) if given else ROOT.parent / "shared" / "data"
-    return folder if folder.is_dir() else None
+    return folder if os.path.isdir(folder) else None
 
 
 def find_data(relative: str) -> Path | None:
@@ -26,12 +27,12 @@ def find_data(relative: str) -> Path | None:
     if folder is None:
         return None
     path = folder / relative
-    return path if path.is_file() else None
+    return path if os.path.isfile(path) else None
 
 
 def shown(path: Path) -> str:
     """A path for people: relative to the current directory when it lies below it."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
+        return str(Path(os.path.realpath(path)).relative_to(Path.cwd()))
     except ValueError:
         return str(path)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 import tempfile
 from array import array
 from pathlib import Path
 from typing import Any
 
-from kvlab import boards, output, paths, profiles
+from kvlab import boards, files, output, paths, profiles
 from kvlab.errors import FellShort
 from kvlab.plan import models, sizes, targets
 from kvlab.plots import context, heap, time, window
@@ -24,6 +23,10 @@ LINES = (
     ("qwen2.5-7b", "int8", 1 << 17),
     ("qwen2.5-7b", "float16", 1 << 17),
 )
+
+MOST_SEEN = 500  # points of a curve: beyond that nothing more can be seen
+
+NAMES = ("heap.png", "window.png", "time.png", "context.png")
 
 
 def context_figures() -> tuple[list[context.Line], list[context.Limit]]:
@@ -41,28 +44,37 @@ def context_figures() -> tuple[list[context.Line], list[context.Limit]]:
     return lines, limits
 
 
-def visible_positions(tokens: int, recent: int, sinks: int) -> list[list[int]]:
-    """What a cache of that window and those sinks reports after each of `tokens` tokens."""
+def visible_positions(tokens: int, recent: int, sinks: int) -> list[window.Seen]:
+    """What a cache of that window and those sinks reports while it takes `tokens` tokens.
+
+    After each of them, or where they are many after MOST_SEEN, evenly spread, the last one included:
+    neither memory nor time grows with the story.
+    """
     cache = KVCache(Geometry(1, 1, 1, 1, window=recent, sinks=sinks))
     one = array("f", [0.0])
+    count = min(tokens, MOST_SEEN)
     seen = []
-    for _ in range(tokens):
-        cache.append(0, one, one)
-        cache.commit()
-        seen.append(cache.visible())
+    for i in range(count):
+        after = tokens * (i + 1) // count
+        if after - cache.length > recent and cache.length >= sinks:
+            cache.seek(after - recent)  # what lies before that is gone by then
+        for _ in range(cache.length, after):
+            cache.append(0, one, one)
+            cache.commit()
+        seen.append(window.Seen.of(cache.length, cache.visible(), sinks))
     return seen
 
 
 def token_times(image: bytes, recent: int, sinks: int, tokens: int = 101) -> dict[str, Any]:
     """bench.token on the unix port."""
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
-        model = Path(folder) / "model"
-        model.write_bytes(image)
+        (Path(folder) / "model").write_bytes(image)
         script = str(paths.APPS / "bench" / "token.py")
-        done = port.run([script, str(model), str(tokens), str(recent), str(sinks)], heap_bytes=16 << 20)
+        words = [script, "model", str(tokens), str(recent), str(sinks)]
+        done = port.run(words, heap_bytes=16 << 20, cwd=Path(folder))
     if done.status != 0:
         raise FellShort(f"timing a token failed: {done.stderr.strip().splitlines()[-1:]}")
-    figures: dict[str, Any] = json.loads(done.stdout)
+    figures: dict[str, Any] = done.answer()
     return figures
 
 
@@ -115,8 +127,7 @@ def write_page(figures: dict[str, Any], pictures: list[tuple[str, str]], path: P
         f'<figure><img src="{name}" alt=""><figcaption>{html.escape(caption)}</figcaption></figure>'
         for name, caption in pictures
     )
-    path.write_text(
-        f"""<!doctype html>
+    page = f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>mpy-kv: a story told by a microcontroller</title>
@@ -133,6 +144,5 @@ figure {{ margin: 2rem 0; }}
 <blockquote>{story}</blockquote>
 {shown}
 </html>
-""",
-        encoding="utf-8",
-    )
+"""
+    files.write(path, output.encoded(page), "--out")

@@ -7,17 +7,18 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kvlab import paths
+from kvlab import emulators, paths
 from kvlab.boards import Board
 from kvlab.errors import BadInput, FellShort
 from unix_port import launcher
-from unix_port.port import PortError
 
 _COMPLAINT = "stories: error: "
+_FIGURES = "figures"  # the file the app writes them to
+USUAL_SINKS = 4  # what the app takes unless it is told
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,25 @@ def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) 
     The board runs its own main.py, with the modules compiled to .mpy as they are deployed. On a board
     whose flash is memory-mapped the image lies in the storage region and is read where it lies, on the
     others it is a file, read row by row. With `stream` the story also appears as it is told.
+    Where sinks are not asked for there are as many as usual or as the model's context has room for.
     Raises BadInput for what the app refuses, FellShort when it fails or does not fit.
     """
-    with _prepared(board, image, telling) as (script, arguments, how):
-        report = launcher.emulate(script, arguments, board.machine, stream=stream, **how)
+    telling = _with_sinks(telling, image)
+    with _prepared(board, image, telling) as (place, script, arguments, how):
+        report = emulators.emulate(board)(script, arguments, board.machine, stream=stream, **how)
         _judge(report)
-        seen = json.loads(Path(arguments[-1]).read_text())
+        seen = json.loads((place / _FIGURES).read_text())
     return Told(_figures(board, seen, report), report)
+
+
+def _with_sinks(telling: Telling, image: bytes) -> Telling:
+    """`telling`, with sinks chosen where the app's own choice would not fit beside the window."""
+    from kvlab.models.image import HEADER_BYTES, Header
+
+    if telling.sinks is not None or len(image) < HEADER_BYTES:
+        return telling
+    room = max(0, Header.unpack(image).seq_len - (telling.window or 1))
+    return replace(telling, sinks=room) if room < USUAL_SINKS else telling
 
 
 def with_peak(board: Board, image: bytes, told: Told) -> Told:
@@ -75,8 +88,10 @@ def with_peak(board: Board, image: bytes, told: Told) -> Told:
     """
     f = told.figures
     short = Telling(tokens=8, window=f["window"], sinks=f["sinks"])
-    with _prepared(board, image, short) as (script, arguments, how):
-        peak = launcher.smallest_heap(script, arguments, board.machine, **how)
+    with _prepared(board, image, short) as (_, script, arguments, how):
+        peak = launcher.smallest_heap(
+            script, arguments, board.machine, run=emulators.emulate(board), **how
+        )
     told.report.heap_peak_bytes = peak
     return Told({**f, "heap_peak_bytes": peak}, told.report)
 
@@ -84,33 +99,41 @@ def with_peak(board: Board, image: bytes, told: Told) -> Told:
 @contextmanager
 def _prepared(
     board: Board, image: bytes, telling: Telling
-) -> Iterator[tuple[Path, list[str], dict[str, Any]]]:
-    """Script, arguments (the last one is the file its figures go to) and options of the emulator."""
+) -> Iterator[tuple[Path, Path, list[str], dict[str, Any]]]:
+    """The folder of the app's files, script, arguments and options of the emulator.
+
+    FellShort when the board has no room for the image.
+    """
+    storage = board.machine.flash_bytes
+    if len(image) > storage:
+        raise FellShort(
+            f"does not fit: the model has {len(image):,} bytes, and {board.title} has {storage:,} of"
+            " flash for it; choose another --model or --board"
+        )
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         place = Path(folder)
         arguments = telling.arguments()
-        flash = []
+        how: dict[str, Any] = {"compiled": True}
+        # In its own folder the app knows its files by the same short names everywhere, so that they take
+        # the same heap. The emulated firmware knows only whole paths.
+        prefix = f"{place}/" if board.emulated else ""
+        if not board.emulated:
+            how["cwd"] = place
         if board.memory_mapped_flash:
-            flash = [launcher.FlashFile(image, 0, name="--model")]
+            how["flash"] = [launcher.FlashFile(image, 0, name="--model")]
         else:
             (place / "model.mkvm").write_bytes(image)
-            arguments += ["--model", str(place / "model.mkvm")]
-        arguments += ["--json", str(place / "figures")]
-        try:
-            yield (
-                paths.BOARDS / board.name / "main.py",
-                arguments,
-                {"flash": flash, "compiled": True},
-            )
-        except PortError as error:
-            raise BadInput(str(error)) from error
+            arguments += ["--model", f"{prefix}model.mkvm"]
+        arguments += ["--json", f"{prefix}{_FIGURES}"]
+        yield place, paths.BOARDS / board.name / "main.py", arguments, how
 
 
 def _judge(report: launcher.Report) -> None:
     """Turn an emulated run that did not end well into this program's error."""
     if report.outcome == "ok":
         return
-    for line in reversed(report.stderr.splitlines()):
+    # A board with one line for both says it in its stdout.
+    for line in reversed((report.stdout + report.stderr).split("\n")):
         if line.startswith(_COMPLAINT):
             raise BadInput(line[len(_COMPLAINT) :])
     if report.outcome != "does not fit":
@@ -136,5 +159,6 @@ def _figures(board: Board, seen: dict[str, Any], report: launcher.Report) -> dic
         "sinks": seen["sinks"],
         "position": seen["position"],
         "kernels": seen["kernels"],
-        "seconds": seen["ms"] / 1000,
+        "seconds": seen["ms"] / 1000 if seen["ms"] is not None else report.seconds,
+        "instructions": report.instructions,
     }

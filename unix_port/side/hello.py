@@ -4,4 +4,5 @@ import gc
 
 import machine
 
-print("hello from a board with", gc.mem_free(), "bytes free at", machine.freq(), "Hz")
+hz = machine.freq() if hasattr(machine, "freq") else "its own number of"
+print("hello from a board with", gc.mem_free(), "bytes free at", hz, "Hz")

@@ -32,7 +32,7 @@ if _port.MICROPYTHON and not _port.EMITTER:
         _port.install("stories." + _name, _here + _name + ".py")
 
 from . import kernels  # noqa: E402
-from .app import dump, main, tell  # noqa: E402, F401
+from .app import main, tell  # noqa: E402, F401
 from .errors import ImageError  # noqa: E402, F401
 from .image import Image  # noqa: E402, F401
 from .model import Llama, make_cache  # noqa: E402, F401

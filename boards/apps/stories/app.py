@@ -1,7 +1,7 @@
 """The program: tells a story token by token, prints it as it goes, and reports what it cost.
 
 stories.main(model=..., prompt="", tokens=200, ...)      from a board's main.py
-stories.main(["--model", "x.mkvm", "--greedy"])          from a command line, see USAGE
+stories.main(["--model", "x.mkvm", "--greedy"])          from a command line, see command.py
 """
 
 try:
@@ -10,8 +10,11 @@ except ImportError:
     from mpy_kv import cpython as micropython
 
 import sys
-import time
-from array import array
+
+try:
+    import time
+except ImportError:  # a port without a clock
+    time = None
 
 from mpy_kv.errors import BadArgument, KVError
 
@@ -19,46 +22,24 @@ from . import kernels as kernel_sets
 from . import storage
 from .errors import ImageError
 from .image import Image
-from .kernels import POINT
 from .model import Llama, make_cache
 from .probe import mark, sample
 from .sampler import Sampler
 from .tokenizer import Tokenizer
 
-USAGE = """\
-usage: stories [options]
-  --model IMAGE      board image (kvlab convert makes one) [default: the board's own]
-  --prompt TEXT      how the story starts
-  --tokens N         tokens to tell (200); goes on past the context for ever
-  --window N         recent tokens kept (up to 256)      --sinks N  first tokens kept (4)
-  --temperature X    0.8; 0 is greedy                    --top-p X  0.9
-  --seed N           1                                   --greedy   always the likeliest token
-  --stop             end with the first story instead of starting another
-  --group N          values of the cache that share a scale (32)
-  --kernels NAME     plain or viper (the fastest that works)
-  --row-buffer-bytes N   read at a time where flash is not memory-mapped (4096)
-  --lock             hold the heap lock while telling
-  --json FILE        write the figures there
-  --dump IDS OUT     no story: read int32 token ids, write the logits of each position (see dump())
-"""
+now = getattr(time, "ticks_ms", None)
+if now is None:
 
-_NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes")
-_FLAGS = ("greedy", "stop", "lock")
-_TEXTS = ("model", "prompt", "temperature", "top_p", "kernels", "json")
-
-RESET = -1  # in the ids of dump(): forget everything
-SEEK = -2  # keep the sinks and go on at the position that follows
-
-_now = getattr(time, "ticks_ms", None)
-if _now is None:
-
-    def _now():
-        return time.monotonic_ns() // 1000000
+    def now():
+        return time.monotonic_ns() // 1000000 if time else None
 
 
-def _since(start):
-    now = _now()
-    return time.ticks_diff(now, start) if hasattr(time, "ticks_diff") else now - start
+def since(start):
+    """Milliseconds from an earlier now(); None where there is no clock."""
+    end = now()
+    if end is None:
+        return None
+    return time.ticks_diff(end, start) if hasattr(time, "ticks_diff") else end - start
 
 
 # Bytes ever allocated, to prove that telling allocates nothing; boards do not count it.
@@ -81,6 +62,8 @@ def open_model(
     window, sinks, group (values that share a scale in the cache; head_dim is finest): Geometry's. Without
     a window it is most_window, or what the model was trained for if that is less.
     """
+    if type(row_buffer_bytes) is not int or not 0 <= row_buffer_bytes <= 1 << 20:
+        raise BadArgument("row_buffer_bytes must be 0..1048576, got %r" % (row_buffer_bytes,))
     if model is None:
         model = storage.find()
     if model is None:
@@ -89,13 +72,9 @@ def open_model(
         )
     if isinstance(model, str):
         try:
-            model = open(model, "rb")
+            image = _read_where_it_lies(open(model, "rb"), check_crc)
         except OSError as error:
             raise BadArgument("--model %s cannot be read: %s" % (model, error))
-        try:
-            image = Image(memoryview(model), check_crc)
-        except (TypeError, AttributeError, ImageError):
-            image = Image(model, check_crc)
     else:
         image = Image(model, check_crc)
     both = [None, None]
@@ -106,13 +85,21 @@ def open_model(
             both = [kernel_sets.get(kernels), kv_kernels.get(kernels)]
         except ValueError as error:
             raise BadArgument("--kernels: %s" % error)
-    if window is None:
+    if window is None and type(sinks) is int:
         window = max(1, min(most_window, image.seq_len - sinks))
     cache = make_cache(image, window=window, sinks=sinks, group=group, kernels=both[1])
     mark("KV cache: the buffer and its objects")
     llama = Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
     mark("the model's vectors and tables")
     return llama
+
+
+def _read_where_it_lies(file, check_crc):
+    """The Image of an open file: in place where the file system maps it, else row by row."""
+    try:
+        return Image(memoryview(file), check_crc)
+    except (TypeError, AttributeError, ImageError):
+        return Image(file, check_crc)
 
 
 class Teller:
@@ -168,6 +155,11 @@ class Teller:
         return done
 
 
+def _stdout():
+    """What writes bytes to stdout; a port without buffers takes them as they are."""
+    return getattr(sys.stdout, "buffer", sys.stdout).write
+
+
 def tell(
     llama,
     prompt="",
@@ -184,14 +176,14 @@ def tell(
     if not isinstance(tokens, int) or tokens < 1:
         raise BadArgument("tokens must be a positive whole number, got %r" % (tokens,))
     sampler = Sampler(llama, "0" if greedy else temperature, top_p, seed)
-    teller = Teller(llama, sampler, write or sys.stdout.buffer.write, stop)
+    teller = Teller(llama, sampler, write or _stdout(), stop)
     mark("tokenizer and sampler")
-    start = _now()
+    start = now()
     prompt_tokens = teller.tokenizer.encode(prompt)
     teller.feed(prompt_tokens)
-    prompt_ms = _since(start)
+    prompt_ms = since(start)
 
-    start = _now()
+    start = now()
     teller.tell(1)  # whatever happens only once happens here
     counted = 0
     if tokens > 1 and not teller.ended:
@@ -205,7 +197,7 @@ def tell(
             if lock:
                 micropython.heap_unlock()
         counted = after - before
-    ms = _since(start)
+    ms = since(start)
     cache = llama.cache
     return {
         "model_id": "%08x" % llama.image.model_id,
@@ -227,59 +219,6 @@ def tell(
     }
 
 
-def dump(llama, source, sink):
-    """Logits of every position, for a host to judge: teacher-forced, no sampling.
-
-    source: readable; little-endian int32 token ids, RESET (forget everything), or SEEK and a position
-    (drop the window, keep the sinks, go on there). sink: writable; gets 4 little-endian uint32 (the
-    bytes "MKVL", vocab, binary point, 0), then after each id vocab int32 logits of point POINT: what
-    the model expects next. Returns the number of ids run.
-    """
-    sink.write(b"MKVL")
-    sink.write(array("i", [llama.vocab, POINT, 0]))
-    word = array("i", [0])
-    ran = 0
-    while source.readinto(word) == 4:
-        token = word[0]
-        if token == RESET:
-            llama.cache.rollback(llama.cache.length)
-        elif token == SEEK:
-            if source.readinto(word) != 4:
-                raise BadArgument("--dump: the ids end after SEEK, a position must follow")
-            llama.cache.seek(word[0])
-        else:
-            llama.step(token)
-            sink.write(llama.logits)
-            ran += 1
-    return ran
-
-
-def parse(argv):
-    """Options of a command line as keyword arguments of main(); BadArgument names what is wrong."""
-    options = {}
-    i = 0
-    while i < len(argv):
-        word = argv[i]
-        name = word[2:].replace("-", "_") if word.startswith("--") else None
-        count = 0 if name in _FLAGS else 2 if name == "dump" else 1
-        if name not in _FLAGS + _NUMBERS + _TEXTS + ("dump",):
-            raise BadArgument("unknown option %s; stories --help lists all" % word)
-        values = argv[i + 1 : i + 1 + count]
-        if len(values) < count:
-            raise BadArgument("%s needs %d values" % (word, count))
-        if count == 0:
-            options[name] = True
-        elif name in _NUMBERS:
-            try:
-                options[name] = int(values[0])
-            except ValueError:
-                raise BadArgument("%s needs a whole number, got %r" % (word, values[0]))
-        else:
-            options[name] = values[0] if count == 1 else tuple(values)
-        i += 1 + count
-    return options
-
-
 _OF_MODEL = ("model", "window", "most_window", "sinks", "group", "kernels", "row_buffer_bytes", "check_crc")
 
 
@@ -288,27 +227,17 @@ def _run(dump=None, json=None, report=True, **options):
     for name in _OF_MODEL:
         if name in options:
             chosen[name] = options.pop(name)
-    llama = open_model(**chosen)
-    if dump is not None:
-        start = _now()
-        with open(dump[0], "rb") as source, open(dump[1], "wb") as sink:
-            figures = {"kernels": llama.kernels.name, "tokens": _dump(llama, source, sink)}
-        figures["ms"] = _since(start)
-    else:
-        figures = tell(llama, **options)
+    if dump is None and json is None:
+        figures = tell(open_model(**chosen), **options)
         print()
-    if json is not None:
-        import json as codec
+    else:
+        from .command import run
 
-        with open(json, "w") as f:
-            f.write(codec.dumps(figures))
-    elif report:
+        figures = run(dump, json, chosen, options)
+    if report and json is None:
         for key in figures:
             print("# %s: %s" % (key, figures[key]))
     return figures
-
-
-_dump = dump
 
 
 def main(argv=None, **options):
@@ -317,14 +246,20 @@ def main(argv=None, **options):
     Keywords are those of open_model() and tell(), plus json, dump and report. Returns the figures.
     With a command line, an error is one line on stderr and SystemExit(2); else an exception.
     """
-    if argv is None:
-        return _run(**options)
-    if "--help" in argv or "-h" in argv:
-        print(USAGE)
-        return None
     try:
-        options.update(parse(argv))
+        if argv:
+            from .command import USAGE, parse
+
+            words = parse(argv)
+            if words is None:
+                print(USAGE)
+                return None
+            options.update(words)
         return _run(**options)
     except (KVError, ImageError) as error:
-        sys.stderr.write("stories: error: %s\n" % error)
+        if argv is None:
+            raise
+        from .command import as_typed
+
+        sys.stderr.write("stories: error: %s\n" % as_typed(error))
         sys.exit(2)

@@ -128,6 +128,7 @@ class Image:
             ("vocab", 1, 65535),
             ("seq_len", 1, 1 << 20),
             ("eps_q32", 0, (1 << 29) - 1),
+            ("bos", 0, self.vocab - 1),
         ):
             if not low <= getattr(self, name) <= high:
                 raise ImageError("%s is %d, must be %d..%d" % (name, getattr(self, name), low, high))
@@ -200,11 +201,44 @@ class Image:
         self.token_ranks_at = self.token_offsets_at + 4 * vocab + 4
         self.token_order_at = self.token_ranks_at + 2 * vocab + pad
         self.token_blob_at = self.token_order_at + 2 * vocab + pad
-        if not 1 <= self.max_token_bytes <= 1024 or self.token_blob_at + blob_bytes > end:
+        if (
+            not 1 <= self.max_token_bytes <= 1024
+            or blob_bytes >> 24  # Tokenizer reads three bytes of an offset
+            or self.token_blob_at + blob_bytes > end
+        ):
             raise ImageError(
                 "tokenizer of %d bytes: %d bytes of text, longest token %d, do not fit"
                 % (self.tokenizer_bytes, blob_bytes, self.max_token_bytes)
             )
+        least = most = 0
+        for i, offset in enumerate(self._numbers(self.token_offsets_at, vocab + 1, 4)):
+            if i == vocab:
+                least = blob_bytes
+            if not least <= offset <= most:
+                raise ImageError("tokenizer: offset %d is %d, must be %d..%d" % (i, offset, least, most))
+            least = offset
+            most = min(offset + self.max_token_bytes, blob_bytes)
+        # One bit a token, freed again; the model's logits will take 32.
+        seen = bytearray((vocab + 7) // 8)
+        for i, token in enumerate(self._numbers(self.token_order_at, vocab, 2)):
+            if token >= vocab or seen[token >> 3] >> (token & 7) & 1:
+                raise ImageError(
+                    "tokenizer: entry %d of the order is %d; each of 0..%d must be there once"
+                    % (i, token, vocab - 1)
+                )
+            seen[token >> 3] |= 1 << (token & 7)
+
+    def _numbers(self, at, count, size):
+        """The little-endian numbers of 2 or 4 bytes from offset `at`, one after the other."""
+        chunk = bytearray(64 * size)
+        for i in range(count):
+            j = i % 64 * size
+            if j == 0:
+                self.read(at + i * size, chunk, min(len(chunk), (count - i) * size))
+            x = chunk[j] | chunk[j + 1] << 8
+            if size == 4:
+                x |= chunk[j + 2] << 16 | chunk[j + 3] << 24
+            yield x
 
     def _crc(self):
         if self.buffer is not None:

@@ -16,18 +16,29 @@ _LOG2E = 1549082005  # log2(e) * 2^30
 
 
 def thousandths(name, value, low, high):
-    """A number, or its text, as a whole number of thousandths: "0.85" is 850. Uses no float itself."""
-    text = str(value)
-    if not text.replace(".", "", 1).isdigit():
+    """A number, or its text, in whole thousandths: "0.85" is 850, "1e-2" is 10. Uses no float itself.
+
+    Further digits are cut off, but what is more than 0 is 1 at least."""
+    digits, e, exponent = str(value).lower().partition("e")
+    whole, _, rest = digits.partition(".")
+    digits = whole + rest
+    try:
+        point = 3 - len(rest) + int(exponent if e else "0")
+        if digits.strip("0123456789"):
+            raise ValueError
+        number = int(digits)
+    except ValueError:
         raise BadArgument("%s must be a number such as 0.85, got %r" % (name, value))
-    whole, _, rest = text.partition(".")
-    milli = int(whole + (rest + "000")[:3])
-    if not low <= milli <= high:
+    # Powers beyond all digits and bounds change nothing more.
+    unit = 10 ** min(max(0 - point, 0), len(digits))
+    milli = number // unit * 10 ** min(max(point, 0), 9)
+    cut = number % unit
+    if not low <= milli <= high or (cut and milli == high):
         raise BadArgument(
             "%s must be %d.%03d..%d.%03d, got %r"
             % (name, low // 1000, low % 1000, high // 1000, high % 1000, value)
         )
-    return milli
+    return milli or (1 if cut else 0)
 
 
 def _scramble(seed):

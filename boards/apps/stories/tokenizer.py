@@ -8,7 +8,8 @@ try:
 except ImportError:
     from mpy_kv import cpython as micropython
 
-_UNKNOWN = 0
+from mpy_kv.errors import BadArgument
+
 _NO_RANK = 1 << 20
 
 
@@ -68,7 +69,9 @@ class Tokenizer:
     # Text to tokens
 
     def encode(self, text, bos=True):
-        """Tokens of a str or bytes: characters or bytes first, then the best merge until none is left."""
+        """Tokens of a str or bytes: characters or bytes first, then the best merge until none is left.
+
+        Raises BadArgument when the vocabulary has no token for a byte it would need."""
         if not isinstance(text, (bytes, bytearray)):
             text = text.encode()
         tokens = []
@@ -86,7 +89,7 @@ class Tokenizer:
             if token is not None:
                 tokens.append(token)
             else:
-                tokens += [self.find(("<0x%02X>" % byte).encode()) or _UNKNOWN for byte in piece]
+                tokens += [self._byte(byte) for byte in piece]
             at = end
         pieces = [self._piece(token) for token in tokens]
         # Of each neighbouring pair, the token it merges to and that token's rank; only the pairs
@@ -107,6 +110,15 @@ class Tokenizer:
                 if 0 <= i < len(merged):
                     merged[i] = self._merge(pieces, i)
         return [self.bos] + tokens if bos else tokens
+
+    def _byte(self, byte):
+        token = self.find(b"<0x%02X>" % byte)
+        if token is None:
+            raise BadArgument(
+                "prompt has byte 0x%02x, for which none of the %d tokens stands: use plainer text"
+                % (byte, self.image.vocab)
+            )
+        return token
 
     def _merge(self, pieces, i):
         token = self.find(pieces[i] + pieces[i + 1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from kvlab import paths
@@ -26,7 +25,7 @@ def measure(target: str, head_dim: int, tokens: int) -> dict[str, Any]:
         raise FellShort(
             f"bench kernels: the run on target {target} failed: {done.stderr.strip() or done.stdout}"
         )
-    seen = json.loads(done.stdout)
+    seen = done.answer()
     if seen["kernels"] != "viper":
         raise FellShort(
             f"bench kernels: viper is not usable on target {target}, only {seen['kernels']}"

@@ -12,6 +12,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from kvlab.bench.stored import DeviceCodec
 from kvlab.errors import FellShort
 from kvlab.models.reference import Reference, cross_entropy
-from unix_port import port
+from unix_port import port, processes
 
 Array = NDArray[Any]
 Passage = Sequence[int]
@@ -42,17 +43,20 @@ def device_logits(image: bytes, passages: Sequence[Passage], window: int) -> lis
         (place / "model").write_bytes(image)
         (place / "ids").write_bytes(np.array(ids, "<i4").tobytes())
         run = "import sys; from stories import app; app.main(sys.argv[1:])"
-        options = ["--model", str(place / "model"), "--window", str(window), "--sinks", "0"]
+        options = ["--model", "model", "--window", str(window), "--sinks", "0"]
         done = port.run(
-            ["-c", run, *options, "--dump", str(place / "ids"), str(place / "logits")],
+            ["-c", run, *options, "--dump", "ids", "logits"],
             heap_bytes=len(image) * 2 + (32 << 20),
+            cwd=place,
         )
         if done.status != 0:
             raise FellShort(f"bench loss: the device's run failed: {done.stderr.strip()}")
+        if not (place / "logits").is_file():
+            raise port.no_micropython(done.stderr or done.stdout)
         raw = (place / "logits").read_bytes()
-    magic, vocab, point, _ = struct.unpack_from("<4sIII", raw)
-    if magic != b"MKVL":
+    if raw[:4] != b"MKVL":
         raise FellShort("bench loss: the device wrote no logits")
+    _, vocab, point, _ = struct.unpack_from("<4sIII", raw)
     rows = np.frombuffer(raw, "<i4", offset=16).reshape(-1, vocab)
     ends = np.cumsum([len(p) - 1 for p in passages])
     return [part / 2.0**point for part in np.split(rows, ends[:-1])]
@@ -80,9 +84,10 @@ def _judge(
     """One worker's share."""
     tally = Tally()
     c = model.config
-    codecs = {g: DeviceCodec(c.kv_heads, c.head_dim, g) for g in groups}
-    try:
+    with ExitStack() as running:
+        codecs = {g: running.enter_context(DeviceCodec(c.kv_heads, c.head_dim, g)) for g in groups}
         for passage, device in zip(passages, device_logits(image, passages, window), strict=True):
+            processes.check_going_on()
             logits = model.forward(passage[:-1])
             tally.tokens += len(device)
             tally.float_nats += cross_entropy(logits, passage[1:]).sum()
@@ -92,9 +97,6 @@ def _judge(
                 nats = model.nats(passage, kv_transform=codec.transform).sum()
                 tally.stored_nats[g] = tally.stored_nats.get(g, 0.0) + nats
             done(1)
-    finally:
-        for codec in codecs.values():
-            codec.close()
     return tally
 
 

@@ -5,6 +5,7 @@ pipe.
 from __future__ import annotations
 
 import subprocess
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
@@ -31,17 +32,14 @@ class DeviceCodec:
         self.slice_bytes = g.slice_bytes
         self.codes_bytes = kv_heads * g.row_bytes
         self.row_bytes = self.codes_bytes + 2 * g.groups
-        self.process = subprocess.Popen(
-            [
-                *port.interpreter(),
-                "-X",
-                "heapsize=8M",
-                str(paths.APPS / "bench" / "encode.py"),
-                *map(str, (kv_heads, head_dim, group)),
-            ],
-            env=port.environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+        self._running = ExitStack()
+        self.process = self._running.enter_context(
+            port.started(
+                [str(paths.APPS / "bench" / "encode.py"), *map(str, (kv_heads, head_dim, group))],
+                heap_bytes=8 << 20,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
         )
 
     def __enter__(self) -> DeviceCodec:
@@ -57,8 +55,7 @@ class DeviceCodec:
 
     def close(self) -> None:
         """Stop the process; safe to repeat."""
-        self.process.kill()
-        self.process.communicate()
+        self._running.close()
 
     # The pipe holds 64 KiB: what is in flight must stay below it, or both sides wait for each
     # other.

@@ -5,16 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import numpy as np
 
 from kvlab import options, output
-from kvlab.bench import kernels, loss
+from kvlab.bench import kernels
 from kvlab.errors import BadInput
-from kvlab.models import calibrate
-from kvlab.models.corpus import read_passages
-from kvlab.models.image import convert
-from kvlab.models.load import load_checkpoint
-from kvlab.models.reference import Reference
 
 GROUPS = (32, 8)
 
@@ -105,10 +99,21 @@ def loss_command(
     The device's figures come from its own integers, run on the unix port. Also: what storing keys
     and values as int8 costs alone, in groups of 32 and of 8.
     """
+    import numpy as np
+
+    from kvlab.bench import loss
+    from kvlab.models import calibrate
+    from kvlab.models.corpus import check_context, read_passages
+    from kvlab.models.image import convert
+    from kvlab.models.load import load_checkpoint
+    from kvlab.models.reference import Reference
+
     path = options.existing_file(model, "--model")
     where = options.existing_file(text, "--text")
-    checkpoint, words = load_checkpoint(path, tokenizer, option="--model")
+    named = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
+    checkpoint, words = load_checkpoint(path, named, option="--model")
     c = checkpoint.config
+    check_context(c, f"--model {path.name}")
     groups = [
         g
         for g in GROUPS

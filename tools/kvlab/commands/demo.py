@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import time
 from pathlib import Path
+from types import ModuleType
 
 import click
 
-from kvlab import options, output, paths, pictures, story
+from kvlab import files, options, output, paths, story
 from kvlab.boards import Board
 from kvlab.commands import stories
 from kvlab.errors import BadInput, FellShort
-from kvlab.models.load import load_image
-from kvlab.plan.models import SHIPPED
 
 STORIES260K = "stories260K/stories260K.bin"
 
@@ -47,8 +48,14 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
 
     Leaves index.html with the story and the pictures, and demo.json, in the folder `out`.
     """
+    from kvlab.models.load import load_image
+
     started = time.monotonic()
-    path = _default() if model is None else options.existing_file(model, "--model")
+    pictures = _pictures()
+    files.prepare_folder(out, "--out")
+    for name in ("demo.json", "index.html", *pictures.NAMES):
+        files.prepare(out / name, "--out")
+    path = options.existing_file(_default() if model is None else model, "--model")
     image = load_image(path)
     click.echo(f"{board.title}, {output.size(board.machine.heap_bytes)} of heap. The model: {path.name}.\n")
     told = story.tell(board, image.data, story.Telling(tokens=tokens), stream=True)
@@ -59,7 +66,7 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
         drawn = pictures.draw_all(told, image.data, board.title, out)
     figures = {"model": path.name, **told.figures, "total_seconds": time.monotonic() - started}
     pictures.write_page(figures, drawn, out / "index.html")
-    output.write_json(out / "demo.json", figures)
+    files.write(out / "demo.json", output.as_json(figures), "--out")
     click.echo(f"Figures: {paths.shown(out / 'demo.json')}. Page: {paths.shown(out / 'index.html')}.")
     if figures["alloc_bytes_per_token"]:
         raise FellShort(
@@ -67,14 +74,29 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
         )
 
 
+def _pictures() -> ModuleType:
+    """The module that draws, or BadInput that says how to get what it draws with."""
+    try:
+        importlib.import_module("matplotlib.pyplot")
+    except Exception as error:  # a broken installation of a big library fails in many ways
+        raise BadInput(
+            f"demo draws with matplotlib, which cannot be imported ({type(error).__name__}: {error}): install"
+            " it with `.venv/bin/pip install --force-reinstall matplotlib`, or tell the story alone with"
+            " `kvlab stories`"
+        ) from error
+    from kvlab import pictures
+
+    return pictures
+
+
 def _default() -> Path:
     """The shipped model; in a tree without it stories260K, if the data folder has it."""
-    if SHIPPED.is_file():
-        return SHIPPED
+    if os.path.isfile(paths.SHIPPED):
+        return paths.SHIPPED
     found = paths.find_data(STORIES260K)
     if found is None:
         raise BadInput(
-            f"no model at {paths.shown(SHIPPED)}: name an image or llama2.c checkpoint with --model FILE"
-            " (make demo MODEL=FILE), its tokenizer (tok512.bin for stories260K) beside it"
+            f"no model at {paths.shown(paths.SHIPPED)}: name an image or llama2.c checkpoint with"
+            " --model FILE (make demo MODEL=FILE), its tokenizer (tok512.bin for stories260K) beside it"
         )
     return found

@@ -54,8 +54,9 @@ def check_module(name: str) -> Callable[[], Check]:
     def check() -> Check:
         try:
             module = importlib.import_module(name)
-        except ImportError as error:
-            return Check(name, False, True, str(error), "make venv")
+        except Exception as error:  # broken ones fail in many ways
+            found = f"{type(error).__name__}: {error}".splitlines()[0]
+            return Check(name, False, True, found, "make venv")
         return Check(name, True, True, str(getattr(module, "__version__", "present")))
 
     return check

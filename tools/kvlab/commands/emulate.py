@@ -8,18 +8,17 @@ from typing import Any
 
 import click
 
-from kvlab import options, output
+from kvlab import emulators, files, options, output
 from kvlab.boards import Board
 from kvlab.errors import BadInput, FellShort
 from unix_port import launcher
-from unix_port.port import PortError
 
 
 def _flash_files(
     _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
 ) -> list[launcher.FlashFile]:
     """`FILE` or `FILE@OFFSET`, any number of them."""
-    files = []
+    found = []
     for text in given:
         name, at, place = text.rpartition("@")
         if not at:
@@ -29,8 +28,8 @@ def _flash_files(
             offset = options.parse_size(place)
         except ValueError as error:
             raise BadInput(f"--flash {text}: offset {error}") from error
-        files.append(launcher.FlashFile(path.read_bytes(), offset, name=f"--flash {name}"))
-    return files
+        found.append(launcher.FlashFile(path.read_bytes(), offset, name=f"--flash {name}"))
+    return found
 
 
 @click.command(
@@ -60,8 +59,9 @@ def _flash_files(
 )
 @click.option(
     "--flash-out",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    type=click.Path(path_type=Path),
     metavar="FILE",
+    callback=lambda _context, _option, path: path and files.prepare(path, "--flash-out"),
     help="Write the flash as the script leaves it to FILE.",
 )
 @click.option(
@@ -77,7 +77,7 @@ def _flash_files(
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0.1),
+    type=options.FiniteRange(min=0.1),
     metavar="SECONDS",
     help="Stop it after that.",
 )
@@ -107,20 +107,19 @@ def command(
         "timeout_s": timeout_s,
         "compiled": compiled,
     }
-    try:
-        sys.stdout.flush()
-        report = launcher.emulate(
-            path, arguments, board.machine, flash_out=flash_out, stream=True, **how
-        )
-        if peak and report.outcome in ("ok", "does not fit"):
-            with output.waiting("Searching for the smallest heap ..."):
-                report.heap_peak_bytes = launcher.smallest_heap(
-                    path, arguments, board.machine, first=report, **how
-                )
-    except PortError as error:
-        raise BadInput(str(error)) from error
+    sys.stdout.flush()
+    report = emulators.emulate(board)(
+        path, arguments, board.machine, keep_flash=flash_out is not None, stream=True, **how
+    )
+    if peak and report.outcome in ("ok", "does not fit"):
+        with output.waiting("Searching for the smallest heap ..."):
+            report.heap_peak_bytes = launcher.smallest_heap(
+                path, arguments, board.machine, first=report, run=emulators.emulate(board), **how
+            )
     click.echo(report.stderr, err=True, nl=False)
     show(board, report)
+    if flash_out is not None and report.flash_after is not None:
+        files.write(flash_out, report.flash_after, "--flash-out")
     if json_path is not None:
         output.write_json(json_path, report.figures())
     if not report.fits:
@@ -141,20 +140,26 @@ def show(board: Board, report: launcher.Report) -> None:
     ]
     if report.heap_peak_bytes is not None:
         rows.append(("peak heap (smallest that runs)", size(report.heap_peak_bytes)))
-    rows += [
-        ("machine code, not counted", f"{size(report.native_code_bytes)} of x64"),
-        (
-            "largest single object",
-            f"{size(report.largest_object_bytes)} {report.largest_object_kind or ''}"
-            f"; the board has {size(report.largest_object_limit_bytes)} in one piece",
-        ),
-        ("allocated in all", size(report.allocated_bytes)),
-        (
-            "flash",
-            f"{size(report.flash_bytes)}; {report.flash_erases or 0:,} blocks erased,"
-            f" {report.flash_programs or 0:,} pages programmed",
-        ),
-    ]
+    if not board.emulated:
+        rows.append(("machine code, not counted", f"{size(report.native_code_bytes)} of x64"))
+        rows.append(
+            (
+                "largest single object",
+                f"{size(report.largest_object_bytes)} {report.largest_object_kind or ''}"
+                f"; the board has {size(report.largest_object_limit_bytes)} in one piece",
+            )
+        )
+    rows.append(("allocated in all", size(report.allocated_bytes)))
+    if report.flash_erases is not None:
+        rows.append(
+            (
+                "flash",
+                f"{size(report.flash_bytes)}; {report.flash_erases:,} blocks erased,"
+                f" {report.flash_programs:,} pages programmed",
+            )
+        )
+    if report.instructions is not None:
+        rows.append(("instructions", f"{report.instructions:,}"))
     if report.seconds is not None:
         rows.append(("time on this machine", f"{report.seconds:.3f} s"))
     output.table("", rows)

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from kvlab import output
-from kvlab.plan import models, sizes
-from kvlab.plan.models import Model
+from kvlab.plan import sizes
+from kvlab.plan.shape import Model
 
 
 @click.command(epilog="\b\nExamples:\n  kvlab models \n  kvlab models qwen2.5-7b --json out/model.json")
@@ -17,6 +17,8 @@ from kvlab.plan.models import Model
 @output.json_option
 def command(name: str | None, json_path: Path | None) -> None:
     """List the models `kvlab plan` knows by name; with NAME (or a file) its sources too."""
+    from kvlab.plan import models
+
     known = [models.find(name)] if name else list(models.catalogue().values())
     output.table("", [_row(model) for model in known], HEADER)
     if name:

@@ -8,7 +8,8 @@ import click
 
 from kvlab import boards, output, profiles
 from kvlab.errors import BadInput, FellShort
-from kvlab.plan import models, planner, targets
+from kvlab.plan import planner, targets
+from kvlab.plan.shape import Model
 from kvlab.plan.sizes import Layers
 from mpy_kv.geometry import CODECS
 
@@ -72,6 +73,8 @@ def command(
     feed, an upper bound: interpreters and small processors stay far below it.
     Exit status: 0 it fits, 1 it does not, 2 bad input.
     """
+    from kvlab.plan import models
+
     if (board is None) == (profile is None):
         raise BadInput("name either --board or --profile")
     if board is not None:
@@ -157,7 +160,7 @@ def show(found: planner.Plan) -> None:
         click.echo(f"- try: {text}")
 
 
-def _heads(m: models.Model) -> str:
+def _heads(m: Model) -> str:
     if m.latent:
         return f"{m.heads} heads on a latent of {m.latent} values"
     return f"{m.heads} heads on {m.kv_heads} KV heads of {m.head_dim} values"

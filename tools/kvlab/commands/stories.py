@@ -9,28 +9,7 @@ import click
 
 from kvlab import options, output, story
 from kvlab.boards import Board
-from kvlab.models.load import load_image
-
-
-class Decimal(click.ParamType):
-    """A number within bounds, passed on as it was written: the board has no floats to read it with."""
-
-    name = "number"
-
-    def __init__(self, least: float, most: float) -> None:
-        self.least, self.most = least, most
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        text = str(value)
-        try:
-            number = float(text)
-        except ValueError:
-            self.fail(f"{text} is not a number", param, ctx)
-        if not self.least <= number <= self.most:
-            self.fail(f"{text} is not within {self.least:g}..{self.most:g}", param, ctx)
-        return text
+from kvlab.options import Decimal
 
 
 @click.command(
@@ -78,7 +57,8 @@ class Decimal(click.ParamType):
     type=Decimal(0, 1),
     default="0.9",
     show_default=True,
-    help="Draw from the likeliest that make up P.",
+    metavar="P",
+    help="Draw from the likeliest that make up P; 0 and 1: from all.",
 )
 @click.option(
     "--seed",
@@ -121,8 +101,11 @@ def command(
 
     Exit status: 0 told, 1 it failed or does not fit the board, 2 bad input.
     """
+    from kvlab.models.load import load_image
+
     path = options.existing_file(model, "--model")
-    image = load_image(path, tokenizer)
+    words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
+    image = load_image(path, words)
     telling = story.Telling(
         tokens=tokens,
         prompt=prompt,
@@ -170,8 +153,13 @@ def show(board: Board, told: story.Told) -> None:
     ]
     if f["heap_peak_bytes"] is not None:
         rows.append(("smallest heap it runs in", output.size(f["heap_peak_bytes"])))
-    code = f"{output.size(f['machine_code_bytes'])} of x64, outside this heap"
-    if told.report.native_code_in_heap:
-        code += "; the board's, about 60 % of it, lies in the heap"
+    if f["machine_code_bytes"] is None:
+        code = "in this heap, as on a Raspberry Pi Pico"
+    else:
+        code = f"{output.size(f['machine_code_bytes'])} of x64, outside this heap"
+        if told.report.native_code_in_heap:
+            code += "; the board's, about 60 % of it, lies in the heap"
     rows.append(("machine code", code))
+    if f["instructions"] is not None:
+        rows.append(("instructions", f"{f['instructions']:,} in all, from the start of the program"))
     output.table("", rows)

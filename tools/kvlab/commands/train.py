@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from kvlab import options, output
+from kvlab import files, options, output
 from kvlab.errors import BadInput
-from kvlab.models import calibrate
-from kvlab.models.image import convert
-from kvlab.models.llama2c import BOS, Checkpoint
-from kvlab.models.load import load_checkpoint
-from kvlab.models.reference import Reference, Session
-from kvlab.models.tokenizer import Tokenizer
-from kvlab.train import checkpoint, heldout, job
 from kvlab.train.card import card
+
+if TYPE_CHECKING:  # slow to import: each function takes what it needs
+    from kvlab.models.llama2c import Checkpoint
+    from kvlab.models.tokenizer import Tokenizer
+    from kvlab.train import job
 
 STEPS = 2000
 SAMPLE_TOKENS = 200
@@ -58,7 +54,7 @@ SAMPLE_TOKENS = 200
 )
 @click.option(
     "--text-share",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=options.FiniteRange(0, 1, min_open=True, max_open=True),
     default=0.3,
     show_default=True,
     metavar="X",
@@ -72,7 +68,7 @@ SAMPLE_TOKENS = 200
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.FiniteRange(min=0, min_open=True),
     metavar="M",
     help="Length of the run by the clock, about; the report says the --steps that repeat it.",
 )
@@ -127,11 +123,15 @@ def command(
         raise BadInput("--minutes: pass --steps or --minutes, not both")
     if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
         raise BadInput(f"--name {name}: use letters, digits, dots, dashes and underscores")
+    from kvlab.models.corpus import check_context
+    from kvlab.models.load import load_checkpoint
+    from kvlab.train import job
+
     if find_spec("jax") is None:
         raise BadInput(job.NEED_JAX)
     wanted = job.Job(
         texts=tuple(options.existing_file(text, "--text") for text in texts),
-        out=_folder(out),
+        out=files.prepare_folder(Path(out), "--out"),
         name=name,
         seed=seed,
         vocab=vocab,
@@ -140,6 +140,10 @@ def command(
         teacher=options.existing_file(teacher, "--teacher") if teacher else None,
         teacher_tokens=teacher_tokens,
     )
+    if wanted.teacher:  # before the work: it may be unfit, or lie where the outputs go
+        check_context(load_checkpoint(wanted.teacher, option="--teacher")[0].config, "--teacher")
+    for made in wanted.outputs:
+        files.prepare(made, "--out")
     with output.progress("Teacher", teacher_tokens if teacher else 0) as told:
         ready = job.prepare(wanted, told)
     if steps is None and minutes is None:
@@ -152,26 +156,17 @@ def command(
         output.write_json(json_path, figures)
 
 
-def _folder(text: str) -> Path:
-    path = Path(text)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise BadInput(f"--out {path}: cannot be made: {e.strerror}") from None
-    if not os.access(path, os.W_OK):
-        raise BadInput(f"--out {path}: not writable; name another folder")
-    return path
-
-
 @contextmanager
 def _training(steps: int | None) -> Iterator[Any]:
     """A bar where there is a terminal, a line now and then where there is none."""
     with output.progress("Training", steps or 0) as done:
 
+        from kvlab.train.job import LAST_STEPS
+
         def watch(step: int, total: int, nats: float, held: float | None) -> None:
             done(1)
             if held is not None:
-                of = "" if total == job.LAST_STEPS else f" of {total:,}"
+                of = "" if total == LAST_STEPS else f" of {total:,}"
                 click.echo(
                     f"step {step:,}{of}: loss {nats:.3f}, held out {held:.3f} nats/token", err=True
                 )
@@ -181,6 +176,11 @@ def _training(steps: int | None) -> Iterator[Any]:
 
 def finish(wanted: job.Job, ready: job.Prepared, run: dict[str, Any]) -> dict[str, Any]:
     """Convert, measure and describe the model; everything there is to report."""
+    from kvlab.models import calibrate
+    from kvlab.models.image import convert
+    from kvlab.models.load import load_checkpoint
+    from kvlab.train import checkpoint, heldout
+
     made, words = load_checkpoint(wanted.checkpoint, wanted.tokenizer, option="--out")
     with output.progress("Converting", calibrate.STEPS) as done:
         image = convert(made, words, done=done)
@@ -210,7 +210,7 @@ def finish(wanted: job.Job, ready: job.Prepared, run: dict[str, Any]) -> dict[st
         "against_teacher": against,
         "sample": sample(made, words),
     }
-    checkpoint.replace(wanted.card, card(figures).encode())
+    checkpoint.replace(wanted.card, output.encoded(card(figures)))
     return figures
 
 
@@ -223,6 +223,8 @@ def compare(
     done: Any,
 ) -> dict[str, Any]:
     """Both models over the beginnings of `texts` that the teacher's context holds."""
+    from kvlab.train import heldout
+
     beginnings = [heldout.cut(teacher_words, t, teacher.config.seq_len) for t in texts]
     ours = heldout.measure(made, words, beginnings, done)
     theirs = heldout.measure(teacher, teacher_words, beginnings, done)
@@ -251,6 +253,11 @@ def repeat(wanted: job.Job, steps: int) -> str:
 
 def sample(made: Checkpoint, words: Tokenizer) -> str:
     """The story told greedily from BOS, to its end or SAMPLE_TOKENS tokens."""
+    import numpy as np
+
+    from kvlab.models.llama2c import BOS
+    from kvlab.models.reference import Reference, Session
+
     session = Session(Reference(made.config, made.weights, np.float32), SAMPLE_TOKENS)
     ids = []
     for token in session.generate():

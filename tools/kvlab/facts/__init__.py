@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,26 +65,50 @@ def memory_of(known: Iterable[Memory], *roles: str) -> Memory:
 
 def read_checked(path: Path, schema: Path) -> dict[str, Any]:
     """A JSON file that keeps its schema. BadInput names the place in the file that is wrong."""
-    import jsonschema
+    data: dict[str, Any] = read_json(path, paths.shown(path))
+    check(data, schema, paths.shown(path))
+    return data
+
+
+def read_json(path: Path, name: str) -> Any:
+    """What is in a JSON file, with or without a byte order mark. BadInput, which starts with `name`."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{name}: not readable as JSON: {error}") from error
+
+
+def check(data: Any, schema: Path, name: str) -> None:
+    """BadInput, which starts with `name`, names the place in `data` that does not keep the schema."""
+    from jsonschema.exceptions import best_match
+
+    # The deepest complaint says most: "memory.heap_bytes.value: -1 is less than 1".
+    wrong = best_match(_checker(schema).iter_errors(data))
+    if wrong is not None:
+        place = ".".join(str(step) for step in wrong.absolute_path) or "top level"
+        said = wrong.message  # with the value in it, which may be long
+        if len(said) > 160:
+            said = f"{said[:80]} ... {said[-80:]}"
+        raise BadInput(f"{name}: {place}: {said}")
+
+
+@cache
+def _checker(schema: Path) -> Any:
+    """A validator for the schema file. An integer is one as written: to JSON Schema 1.0e5 is one too."""
+    from jsonschema import Draft202012Validator, validators
     from referencing import Registry, Resource
 
-    try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{paths.shown(path)}: not readable as JSON: {error}") from error
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
+    )
     shared = SCHEMAS / "facts.schema.json"
     registry: Any = Registry().with_resource(
         shared.name, Resource.from_contents(json.loads(shared.read_text(encoding="utf-8")))
     )
-    checker = jsonschema.Draft202012Validator(
-        json.loads(schema.read_text(encoding="utf-8")), registry=registry
-    )
-    # The deepest complaint says most: "memory.heap_bytes.value: -1 is less than 1".
-    wrong = jsonschema.exceptions.best_match(checker.iter_errors(data))
-    if wrong is not None:
-        place = ".".join(str(step) for step in wrong.absolute_path) or "top level"
-        raise BadInput(f"{paths.shown(path)}: {place}: {wrong.message}")
-    return data
+    kind: Any = validators.extend(Draft202012Validator, type_checker=types)
+    return kind(json.loads(schema.read_text(encoding="utf-8")), registry=registry)
 
 
 def shown(name: str, value: Any) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from kvlab.errors import BadInput
 
-from .llama2c import BOS
+from .llama2c import BOS, Config
 from .tokenizer import Tokenizer
 
 HELDOUT = "heldout"
@@ -44,11 +44,7 @@ def read_passages(
     path = Path(path)
     if max_tokens < MIN_TOKENS:
         raise ValueError(f"max_tokens is {max_tokens}, the smallest is {MIN_TOKENS}")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) and e.strerror else e
-        raise BadInput(f"--text {path}: cannot be read: {reason}") from None
+    text = read_text(path)
     found: Iterator[list[int]]
     if path.suffix == ".jsonl":
         found = (
@@ -65,38 +61,80 @@ def read_passages(
     return passages
 
 
+def check_context(c: Config, option: str) -> None:
+    """BadInput where a model's context is too short to predict any text in it."""
+    if c.seq_len < MIN_TOKENS:
+        raise BadInput(
+            f"{option}: was trained for {c.seq_len} tokens, too few to predict text (at least {MIN_TOKENS}): "
+            "pass another model"
+        )
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark, lines ended by "\\n". BadInput."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) and e.strerror else e
+        raise BadInput(f"--text {path}: cannot be read: {reason}") from None
+
+
 def stories(path: Path, text: str) -> Iterator[tuple[str, str | None]]:
     """(text, split or None) of each line of a .jsonl file read from `path`; BadInput names a bad line."""
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not splitlines(): to that a U+2028 inside a string is an end of line too.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             story = json.loads(line)
             body, part = story["text"], story.get("split")
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             body = part = None
         if not isinstance(body, str):
             raise BadInput(
                 f'--text {path}: line {number} is no JSON object with a "text": pass one a line, '
                 "or a file with another ending for plain text"
             )
+        if not _encodes(body):
+            raise BadInput(
+                f"--text {path}: line {number} has half a character (a lone surrogate such as \\ud800): "
+                "pass text that UTF-8 can hold"
+            )
         yield body, part
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _running(text: str, tokenizer: Tokenizer, max_tokens: int) -> Iterator[list[int]]:
     data = text.encode()
-    # However long the tokens, this many bytes make max_tokens of them, and the merges near the
-    # far end do not reach the ones kept.
-    reach = (max_tokens + 16) * tokenizer.max_token_bytes
-    at = 0
+    # The merges near the far end of what is encoded do not reach the tokens kept.
+    enough = max_tokens + 16
+    at, reach = 0, 4 * enough
     while True:
         while data[at : at + 1].isspace():
             at += 1
         if at >= len(data):
             return
-        ids = tokenizer.encode(data[at : at + reach])[:max_tokens]
+        while True:
+            found = tokenizer.encode(data[at : at + reach])
+            if len(found) > enough or at + reach >= len(data):
+                break
+            reach *= 2
+        ids = found[:max_tokens]
         yield ids
-        at += text_bytes(tokenizer, ids)
+        size = text_bytes(tokenizer, ids)
+        if size == 0:
+            raise BadInput(
+                f"{tokenizer.name}: its tokens for byte {at:,} of the text print nothing: "
+                "pass the tokenizer of the model"
+            )
+        at += size
 
 
 def text_bytes(tokenizer: Tokenizer, ids: list[int]) -> int:

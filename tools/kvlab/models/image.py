@@ -10,7 +10,7 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kvlab.errors import BadInput
 
 from .calibrate import calibrate
+from .limits import EXPONENT_MAX, LIMITS, TEXT_BYTES_MAX, TOKEN_BYTES_MAX
 from .llama2c import BOS, EOS, EPS, OPTION, ROPE_BASE, Checkpoint, Config, Weights, shapes
 from .quantise import GROUP, Matrix, Vector, quantise_matrix, quantise_vector
 from .tokenizer import Tokenizer
@@ -75,6 +76,11 @@ class Header:
 
     def pack(self) -> bytes:
         return _HEADER.pack(*vars(self).values())
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Header:
+        """The fields as they are, unchecked; `data` has HEADER_BYTES at least."""
+        return cls(*_HEADER.unpack_from(data))
 
     @property
     def config(self) -> Config:
@@ -157,6 +163,11 @@ def rope_increments(head_dim: int) -> NDArray[np.uint32]:
     return np.array([round(f / (2 * math.pi) * _TURN) for f in freqs], np.uint32)
 
 
+def tokenizer_bytes(t: Tokenizer) -> int:
+    """Length of what `pack_tokenizer` makes."""
+    return 16 + 4 * (len(t) + 1) + 2 * _aligned(2 * len(t), 4) + sum(map(len, t.tokens))
+
+
 def pack_tokenizer(t: Tokenizer) -> bytes:
     """Counts, offsets, ranks, sorted ids, blob (the spec's tokenizer section)."""
     blob = b"".join(t.tokens)
@@ -212,11 +223,13 @@ def convert(
 
     `seq_len` shortens the context the image promises, never lengthens it. `shifts` (layers, 3)
     for k, v and q skips the calibration, which calls `done(1)` for each of its `STEPS` tokens.
-    Raises BadInput when the model exceeds the format.
+    Raises BadInput when the model exceeds what the app on a board takes.
     """
     c = checkpoint.config
     seq_len = _check_seq_len(seq_len, c.seq_len)
-    _check_format(c, tokenizer)
+    name = checkpoint.path.name
+    _check_shape(replace(c, seq_len=seq_len), name, "pass a smaller model")
+    _check_tokenizer(c, tokenizer)
     if shifts is None:
         shifts = calibrate(c, checkpoint.weights, done)
     tensors: list[tuple[Matrix | Vector, bytes]] = []
@@ -229,6 +242,13 @@ def convert(
         else:
             v = quantise_vector(values)
             tensors.append((v, v.values.astype("<i2").tobytes()))
+        exponent = tensors[-1][0].exponent
+        if abs(exponent) > EXPONENT_MAX:
+            raise BadInput(
+                f"{name}: {_place(field, layer)} has weights of up to {np.abs(values).max():.3g}, which need "
+                f"an exponent of {exponent}; a board takes {-EXPONENT_MAX} to {EXPONENT_MAX}: pass a model "
+                "whose training did not diverge"
+            )
 
     tokenizer_data = pack_tokenizer(tokenizer)
     rope = rope_increments(c.head_dim).astype("<u4").tobytes()
@@ -285,19 +305,34 @@ def _check_seq_len(asked: int | None, trained: int) -> int:
     return asked
 
 
-def _check_format(c: Config, t: Tokenizer) -> None:
-    """What fits a llama2.c checkpoint need not fit the 16-bit fields of an image."""
-    for field in ("dim", "hidden", "vocab"):
-        if getattr(c, field) > 0xFFFF:
-            raise BadInput(
-                f"{field} {getattr(c, field)} exceeds the {0xFFFF} of a board image: "
-                "pass a smaller model"
-            )
+def _check_shape(c: Config, name: str, remedy: str) -> None:
+    for field, most in LIMITS.items():
+        value = getattr(c, field)
+        if value > most:
+            what = "pass a smaller --seq-len" if field == "seq_len" else remedy
+            raise BadInput(f"{name}: {field} {value} is more than the {most} a board takes: {what}")
+
+
+def _check_tokenizer(c: Config, t: Tokenizer) -> None:
     if len(t) != c.vocab:
         raise BadInput(
             f"{t.name}: holds {len(t)} tokens, the model's vocabulary has "
             f"{c.vocab}: pass the tokenizer it was trained with"
         )
+    longest = max(map(len, t.tokens))
+    if not 1 <= longest <= TOKEN_BYTES_MAX:
+        raise BadInput(
+            f"{t.name}: its longest token has {longest} bytes, a board takes 1 to {TOKEN_BYTES_MAX}: "
+            "pass another tokenizer"
+        )
+    if (text := sum(map(len, t.tokens))) > TEXT_BYTES_MAX:
+        raise BadInput(
+            f"{t.name}: its tokens have {text} bytes, a board takes {TEXT_BYTES_MAX}: pass another tokenizer"
+        )
+
+
+def _place(field: str, layer: int | None) -> str:
+    return field if layer is None else f"{field} of layer {layer}"
 
 
 @dataclass(frozen=True)
@@ -394,7 +429,7 @@ def _parse_header(data: bytes, name: str) -> Header:
         raise bad(
             f"cut short: {len(data)} bytes, the header alone takes {HEADER_BYTES}: copy it again"
         )
-    h = Header(*_HEADER.unpack_from(data))
+    h = Header.unpack(data)
     if h.version != VERSION or h.header_bytes != HEADER_BYTES:
         raise bad(
             f"image version {h.version} with a header of {h.header_bytes} bytes, this kvlab reads "
@@ -416,6 +451,7 @@ def _parse_header(data: bytes, name: str) -> Header:
             f"kv_heads {h.kv_heads}, head_dim {h.head_dim}, vocab {h.vocab}, seq_len {h.seq_len}: "
             "convert the model again"
         )
+    _check_shape(h.config, name, "convert a smaller model")
     if h.group != GROUP or h.flags & ~SHARED:
         raise bad(
             f"group {h.group} with flags {h.flags:#x}, this kvlab reads group {GROUP} with flags "
@@ -454,10 +490,9 @@ def _parse_entries(data: bytes, h: Header, name: str) -> tuple[Entry, ...]:
             want = (1, shape[0], 2 * shape[0], VECTOR, 0)
         have = (e.rows, e.cols, e.row_bytes, e.kind, e.groups)
         if have != want or e.offset % ALIGN or e.offset + e.bytes > len(data):
-            where = field if layer is None else f"{field} of layer {layer}"
             raise BadInput(
-                f"{name}: inconsistent: {where} has (rows, cols, row bytes, kind, groups) {have} "
-                f"at {e.offset}, its shape needs {want}: convert the model again"
+                f"{name}: inconsistent: {_place(field, layer)} has (rows, cols, row bytes, kind, groups) "
+                f"{have} at {e.offset}, its shape needs {want}: convert the model again"
             )
         entries.append(e)
     return tuple(entries)

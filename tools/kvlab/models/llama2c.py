@@ -40,6 +40,7 @@ _LIMITS = {
     "vocab": 1 << 20,
     "seq_len": 1 << 21,
 }
+_LEAST = {"vocab": EOS + 1}  # of all others 1
 
 _FOREIGN = {
     b"MKVM": "a board image already, there is nothing to convert: use it as it is",
@@ -191,13 +192,14 @@ def _check(c: Config, raw: bytes, name: str) -> Config:
     """Refuse a geometry that cannot be meant. `raw` holds the seven integers as stored."""
     for field, limit in _LIMITS.items():
         value = getattr(c, field)
-        if 1 <= value <= limit:
+        least = _LEAST.get(field, 1)
+        if least <= value <= limit:
             continue
         swapped = struct.unpack_from(">7i", raw)
         big = all(1 <= abs(s) <= top for s, top in zip(swapped, _LIMITS.values(), strict=True))
         hint = " (big-endian numbers? llama2.c files are little-endian)" if big else ""
         raise BadInput(
-            f"{name}: implausible header: {field} is {value}, allowed are 1 to {limit}{hint}: "
+            f"{name}: implausible header: {field} is {value}, allowed are {least} to {limit}{hint}: "
             "pass a llama2.c checkpoint"
         )
     for top, bottom in (("dim", "heads"), ("heads", "kv_heads")):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from kvlab.errors import BadInput
+
 from .image import MAGIC, Image, convert
 from .llama2c import OPTION, Checkpoint, read_checkpoint
 from .tokenizer import Tokenizer, find_tokenizer, read_tokenizer
@@ -20,10 +22,13 @@ def load_image(
     """Image of the model at `path`. Raises BadInput; messages start with `option`.
 
     For a checkpoint, `tokenizer` (default: the one beside it) and `seq_len` are those of
-    `convert`; an image carries its own.
+    `convert`; an image carries its own, and to name one beside it is refused.
     """
     path = Path(path)
     if is_image(path):
+        for name, given in (("--tokenizer", tokenizer), ("--seq-len", seq_len)):
+            if given is not None:
+                raise BadInput(f"{name} {given}: {option} {path.name} is a board image, which has its own")
         return Image.read(path, option)
     checkpoint, words = load_checkpoint(path, tokenizer, option)
     data = convert(checkpoint, words, seq_len, done=done)

@@ -3,8 +3,8 @@
 This is the reference the board's encoder is held to. The rules:
 
 * a text starts with BOS (1) and, unless it is empty, the token of a single space;
-* each UTF-8 character that is a token becomes that token, any other becomes one token a byte
-  (byte + 3, the tokens `<0x00>` .. `<0xFF>`);
+* each UTF-8 character that is a token becomes that token, any other becomes one token a byte: the one
+  whose text is `<0x00>` .. `<0xFF>`, wherever it stands; where there is none, the text is refused;
 * the neighbours whose joined text is the best-scored token merge, the leftmost of equals first,
   until none are left;
 * decoding drops one space right after BOS, and `<0xNN>` becomes the byte.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import os
 import re
 import struct
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from kvlab import files
 from kvlab.errors import BadInput
 
 from .llama2c import BOS, EOS
@@ -79,12 +81,13 @@ class Tokenizer:
                 yield whole
                 continue
             for byte in found[0]:
-                if byte + BYTE_BASE >= len(self):
+                token = self.ids.get(b"<0x%02X>" % byte)
+                if token is None:
                     raise BadInput(
                         f"{self.name}: none of its {len(self)} tokens stands for byte "
                         f"{byte:#04x} of the text: pass another tokenizer or a plainer text"
                     )
-                yield byte + BYTE_BASE
+                yield token
 
     def _merge(self, ids: list[int]) -> list[int]:
         """Merge best first. A heap of (rank, place) over a linked list: O(n log n)."""
@@ -180,6 +183,8 @@ def _parse(path: Path) -> Tokenizer:
         tokens.append(data[offset + 8 : offset + 8 + size])
         scores.append(score)
         offset += 8 + size
+    if tokens and not any(tokens):
+        raise bad(f"none of its {len(tokens)} tokens has any text")
     return Tokenizer(name, longest, tuple(tokens), tuple(scores), path)
 
 
@@ -188,17 +193,20 @@ def find_tokenizer(model: str | Path, vocab: int) -> Tokenizer:
 
     Raises BadInput naming what was found when none has the right vocabulary.
     """
-    folder = Path(model).resolve().parent
+    folder = Path(os.path.realpath(model)).parent
     first = [folder / f"tok{vocab}.bin", folder / "tokenizer.bin"]
     rest = [p for p in sorted(folder.glob("tok*.bin")) if p not in first]
     refused = []
     for path in (*first, *rest):
-        if not path.is_file():
+        if not os.path.isfile(path):
             continue
         try:
-            return read_tokenizer(path, vocab)
+            found = read_tokenizer(path, vocab)
         except BadInput as e:
             refused.append(str(e))
+        else:
+            files.reads(path, f"--tokenizer (found beside {Path(model).name})")
+            return found
     if refused:
         raise BadInput(refused[0])
     raise BadInput(

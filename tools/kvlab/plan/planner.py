@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kvlab.errors import BadInput
-from kvlab.plan.models import Model
+from kvlab.plan.shape import Model
 from kvlab.plan.sizes import Need, need
 from kvlab.plan.targets import Part, Target
 from mpy_kv.codecs import BY_NAME
@@ -186,7 +186,7 @@ def _reasons(model: Model, target: Target, q: Question) -> list[str]:
     weights = target.weights_part(model, q.weights)[0].bytes
     if target.weights_apart and weights > target.weights_room:
         said.append(f"weights of {weights:,} bytes in {target.weights_room:,} bytes of {target.weights.name}")
-    said += target.limits(one.visible, one.buffers)
+    said += target.limits(model, one.visible, one.buffers)
     if _buffers_fit(model, target, q):
         return said
     rest, size = _rest(model, target, q), max(one.buffers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvlab.errors import BadInput
-from kvlab.plan.models import Model
+from kvlab.plan.shape import Model
 from mpy_kv.errors import BadArgument
 from mpy_kv.geometry import CODECS, Geometry
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from kvlab import facts, profiles
 from kvlab.boards import Board
 from kvlab.facts import Fact, Memory
-from kvlab.plan.models import Model
+from kvlab.models.limits import LIMITS
+from kvlab.plan.shape import Model
 from kvlab.profiles import Profile
 from mpy_kv.geometry import CODECS, MAX_BYTES, MAX_VISIBLE
 
@@ -80,9 +81,14 @@ class Target:
             Part("the app's arrays", arrays, self.main.name, "boards/apps/stories/model.py"),
         ]
 
-    def limits(self, visible: int, buffers: Sequence[int]) -> list[str]:
-        """What an mpy_kv cache on a board refuses, whatever the memory."""
+    def limits(self, model: Model, visible: int, buffers: Sequence[int]) -> list[str]:
+        """What the app and an mpy_kv cache on a board refuse, whatever the memory."""
         said = []
+        if self.board is not None:
+            for name, most in LIMITS.items():
+                value = getattr(model, name)
+                if name != "seq_len" and value is not None and value > most:
+                    said.append(f"{name} {value:,}; a board takes {most:,}")
         if self.board is not None and visible > MAX_VISIBLE:
             said.append(f"{visible:,} tokens visible at once; a cache on a board takes {MAX_VISIBLE:,}")
         if self.board is not None and max(buffers) > MAX_BYTES:

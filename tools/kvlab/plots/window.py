@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from kvlab.plots.sheet import COLOURS, save, sheet
 
 
-def draw(seen: list[list[int]], window: int, sinks: int, path: Path) -> None:
-    """`seen[n]`: positions visible after n + 1 tokens."""
+@dataclass(frozen=True)
+class Seen:
+    """What is visible after `tokens` tokens: `sinks` first ones, and the positions from `oldest` up to, not
+    including, `end`.
+    """
+
+    tokens: int
+    sinks: int
+    oldest: int
+    end: int
+    visible: int
+
+    @classmethod
+    def of(cls, tokens: int, positions: list[int], sinks: int) -> Seen:
+        """From the positions that a cache with so many sinks reports as visible, ascending."""
+        ring = [position for position in positions if position >= sinks]
+        oldest, end = (ring[0], ring[-1] + 1) if ring else (sinks, sinks)
+        return cls(tokens, len(positions) - len(ring), oldest, end, len(positions))
+
+
+def draw(seen: list[Seen], window: int, sinks: int, path: Path) -> None:
+    """Save a picture of what is visible as the tokens come."""
     figure, axes = sheet(f"What stays visible: a window of {window:,} tokens and {sinks} sinks")
-    tokens = range(1, len(seen) + 1)
-    ring = [[p for p in positions if p >= sinks] for positions in seen]
+    tokens = [each.tokens for each in seen]
     axes.fill_between(
         tokens,
-        [r[0] if r else sinks for r in ring],
-        [r[-1] + 1 if r else sinks for r in ring],
+        [each.oldest for each in seen],
+        [each.end for each in seen],
         color=COLOURS[1],
         label="window",
         linewidth=0,
@@ -23,14 +43,14 @@ def draw(seen: list[list[int]], window: int, sinks: int, path: Path) -> None:
     axes.fill_between(
         tokens,
         0,
-        [len([p for p in positions if p < sinks]) for positions in seen],
+        [each.sinks for each in seen],
         color=COLOURS[3],
         label="sinks",
         linewidth=0,
     )
-    axes.plot(tokens, [len(positions) for positions in seen], color="black", label="tokens visible")
-    axes.set_xlim(1, len(seen))
-    axes.set_ylim(0, len(seen))
+    axes.plot(tokens, [each.visible for each in seen], color="black", label="tokens visible")
+    axes.set_xlim(tokens[0], tokens[-1])
+    axes.set_ylim(0, tokens[-1])
     axes.set_xlabel("tokens so far")
     axes.set_ylabel("position (tokens)")
     axes.legend(loc="upper left", frameon=False)

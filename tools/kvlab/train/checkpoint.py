@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvlab import output
+from kvlab import files
 from kvlab.errors import BadInput
 from kvlab.models.llama2c import ROPE_BASE, Config, Weights
 
@@ -37,6 +37,6 @@ def _bytes(values: NDArray[Any]) -> bytes:
 def replace(path: Path, data: bytes) -> None:
     """Write all of a file or nothing."""
     try:
-        output.replace_file(path, data)
+        files.replace_file(path, data)
     except OSError as e:
         raise BadInput(f"--out {path.parent}: cannot write {path.name}: {e.strerror}") from None

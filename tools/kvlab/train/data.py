@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvlab.errors import BadInput
-from kvlab.models.corpus import HELDOUT, stories
+from kvlab.models.corpus import HELDOUT, read_text, stories
 from kvlab.models.llama2c import BOS
 
 TRAIN = "train"
@@ -38,11 +38,7 @@ def read_texts(paths: Sequence[Path]) -> Texts:
     train: list[str] = []
     heldout: list[str] = []
     for path in paths:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as e:
-            reason = e.strerror if isinstance(e, OSError) and e.strerror else e
-            raise BadInput(f"--text {path}: cannot be read: {reason}") from None
+        text = read_text(path)
         if path.suffix == ".jsonl":
             _jsonl(path, text, train, heldout)
         else:

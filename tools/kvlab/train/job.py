@@ -93,6 +93,11 @@ class Job:
     def told(self) -> Path:
         return self.out / "teacher.jsonl"
 
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """Every file a run may write."""
+        return (self.checkpoint, self.image, self.card, self.tokenizer, self.state, self.told)
+
 
 @dataclass
 class Prepared:

@@ -17,6 +17,8 @@ from time import ticks_diff, ticks_us
 
 from micropython import const
 
+from emu.text import brief
+
 # "l", not "q": reading a "q" makes an object even of a small number.
 _SAMPLES = const(2048)
 _MARKS = const(64)
@@ -88,7 +90,7 @@ def write_records(file):
     file.write("[")
     for i in range(_marks):
         file.write(", " if i else "")
-        json.dump((_mark_us[i], _mark_bytes[i], str(_mark_label[i])), file)
+        json.dump((_mark_us[i], _mark_bytes[i], brief(_mark_label[i])), file)
     file.write("]\n[")
     for i in range(_samples):
         file.write("%s[%d,%d]" % (", " if i else "", _sample_us[i], _sample_bytes[i]))

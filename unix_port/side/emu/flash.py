@@ -4,6 +4,8 @@ The image is one `bytes` object, taken before anything else, so that a memoryvie
 read-only as on a board; only `erase` and `program` change it, through its address.
 """
 
+from io import BytesIO
+
 import micropython
 from uctypes import addressof, bytearray_at
 
@@ -19,6 +21,7 @@ programs = 0  # pages programmed, whole or in part
 lost_bits = 0  # bits that were to become 1 by programming: they stay 0, as on a real chip
 
 _writable = bytearray(0)
+_reader = BytesIO(b"")  # of the image itself, no copy: what it reads into is checked as in C
 _operations_left = -1  # until the power is cut; -1 is never
 _dead = False
 
@@ -28,23 +31,17 @@ class PowerCut(BaseException):
 
 
 def attach(content, erase_size, program_size, cut_after):
-    """Make `content` (bytes) the flash. Operation `cut_after` loses power; < 0: none does."""
-    global image, size, erase_bytes, program_bytes, _writable, _operations_left
+    """Make `content` the flash: bytes, and one more than the flash has, by which `read` sees that a
+    buffer is too long. Operation `cut_after` loses power; < 0: none does.
+    """
+    global image, size, erase_bytes, program_bytes, _writable, _reader, _operations_left
     image = content
-    size = len(content)
+    size = len(content) - 1
     erase_bytes = erase_size
     program_bytes = program_size
     _operations_left = cut_after
-    _writable = bytearray_at(addressof(content), len(content))
-
-
-@micropython.viper
-def _copy(to: ptr8, source: ptr8, offset: int, count: int):
-    source = ptr8(int(source) + offset)
-    i = 0
-    while i < count:
-        to[i] = source[i]
-        i += 1
+    _writable = bytearray_at(addressof(content), size)
+    _reader = BytesIO(content)
 
 
 @micropython.viper
@@ -84,21 +81,31 @@ def _spend():
     return False
 
 
-def _check(offset, count):
-    if offset < 0 or count < 0 or offset + count > size:
+def _check(offset, count, end, start=0):
+    if offset < start or offset + count > end:
         raise OSError(5)  # EIO
 
 
-def read(offset, buf):
-    """Copy len(buf) bytes at `offset` into `buf`, whose items are bytes. Allocates nothing."""
-    _check(offset, len(buf))
-    _copy(buf, image, offset, len(buf))
+def read(offset, buf, end):
+    """Fill `buf` from `offset`. Allocates nothing. TypeError when it cannot be written, as on a board;
+    OSError when its bytes, known only once they are read, go beyond `end`.
+    """
+    _reader.seek(offset)
+    _check(offset, _reader.readinto(buf), end)
+
+
+def bytes_of(buf):
+    """The bytes of any object with the buffer protocol, where they lie. TypeError for others."""
+    view = memoryview(buf)
+    # The view's items are the array's. How wide one is shows in where the second begins.
+    width = addressof(view[1:]) - addressof(view) if len(view) else 1
+    return bytearray_at(addressof(view), len(view) * width)
 
 
 def erase(offset, count):
     """Erase `count` bytes from `offset`, in whole blocks. A cut leaves half a block erased."""
     global erases
-    _check(offset, count)
+    _check(offset, count, size)
     if offset % erase_bytes or count % erase_bytes:
         raise ValueError("erase %d+%d: not whole blocks of %d" % (offset, count, erase_bytes))
     for start in range(offset, offset + count, erase_bytes):
@@ -112,7 +119,7 @@ def erase(offset, count):
 def program(offset, buf):
     """Program `buf` at `offset`, page by page. A cut leaves half of a page's part programmed."""
     global programs, lost_bits
-    _check(offset, len(buf))
+    _check(offset, len(buf), size)
     view = memoryview(buf)
     at = 0
     while at < len(view):
@@ -132,21 +139,22 @@ class BlockDevice:
         self._start = start
         self._size = size
 
-    def _offset(self, block, offset, count):
-        at = block * erase_bytes + offset
-        if at < 0 or at + count > self._size:
-            raise OSError(5)  # EIO
-        return self._start + at
-
     def readblocks(self, block, buf, offset=0):
-        read(self._offset(block, offset, len(buf)), buf)
+        read(self._offset(block, offset), buf, self._start + self._size)
 
     def writeblocks(self, block, buf, offset=None):
         """Without an offset the blocks are erased first; with one they must have been."""
-        at = self._offset(block, offset or 0, len(buf))
+        data = bytes_of(buf)
+        at = self._offset(block, offset or 0, len(data))
         if offset is None:
-            erase(at, len(buf))
-        program(at, buf)
+            erase(at, len(data))
+        program(at, data)
+
+    def _offset(self, block, offset, count=0):
+        """Of `count` bytes, in the whole flash. OSError when they are not all in this device."""
+        at = self._start + block * erase_bytes + offset
+        _check(at, count, self._start + self._size, self._start)
+        return at
 
     def ioctl(self, op, arg):
         if op == 4:

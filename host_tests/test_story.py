@@ -1,0 +1,75 @@
+"""`kvlab stories` on models with next to no context, and with words that no board can take as they are."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tiny_model import write_tiny
+
+from kvlab import cli
+
+
+def told(tmp_path, capfd, model, *words):
+    """(exit status, stderr, figures or None) of a short story on a Pico."""
+    figures = tmp_path / "told.json"
+    figures.unlink(missing_ok=True)
+    words = ["--model", model, "--tokens", 8, "--greedy", "--json", figures, *words]
+    status = cli.main(["stories", *map(str, words)])
+    return status, capfd.readouterr().err, json.loads(figures.read_text()) if figures.exists() else None
+
+
+@pytest.mark.parametrize(
+    ("seq_len", "words", "window", "sinks"),
+    [
+        (1, [], 1, 0),
+        (3, [], 1, 2),
+        (4, [], 1, 3),
+        (5, [], 1, 4),
+        (12, [], 8, 4),
+        (12, ["--window", 12], 12, 0),
+        (12, ["--window", 9], 9, 3),
+        (12, ["--window", 9, "--sinks", 2], 9, 2),
+    ],
+)
+def test_sinks_are_as_many_as_the_context_has_room_for(tmp_path, capfd, seq_len, words, window, sinks):
+    model, _ = write_tiny(tmp_path, seq_len=seq_len)
+    status, err, figures = told(tmp_path, capfd, model, *words)
+    assert (status, err) == (0, "")
+    assert (figures["window"], figures["sinks"]) == (window, sinks)
+
+
+def test_sinks_that_were_asked_for_are_not_lowered(tmp_path, capfd):
+    model, _ = write_tiny(tmp_path, seq_len=1)
+    status, err, figures = told(tmp_path, capfd, model, "--sinks", 4)
+    assert (status, figures) == (2, None)
+    assert "more than the 1 the model was trained for" in err
+    assert err.count("\n") == 1
+
+
+def test_a_tokenizer_beside_an_image_is_refused(tmp_path, capfd):
+    model, words = write_tiny(tmp_path, seq_len=12)
+    assert cli.main(["convert", str(model), "-o", str(tmp_path / "x.mkvm")]) == 0
+    capfd.readouterr()
+    status, err, _ = told(tmp_path, capfd, tmp_path / "x.mkvm", "--tokenizer", words)
+    assert (status, err) == (
+        2,
+        f"kvlab: error: --tokenizer {words}: --model x.mkvm is a board image, which has its own\n",
+    )
+    status, err, _ = told(tmp_path, capfd, tmp_path / "x.mkvm", "--tokenizer", "nope")
+    assert (status, err) == (2, "kvlab: error: --tokenizer nope: no such file\n")
+
+
+def test_numbers_with_an_exponent_are_told_with(tmp_path, capfd):
+    model, _ = write_tiny(tmp_path, seq_len=12)
+    status, err, figures = told(tmp_path, capfd, model, "--temperature", "5e-1", "--top-p", "1e-3")
+    assert (status, err, figures["tokens"]) == (0, "", 8)
+
+
+def test_a_prompt_that_is_no_utf8_ends_in_one_line_or_a_story(tmp_path):
+    model, _ = write_tiny(tmp_path, seq_len=12)
+    words = ["stories", "--model", model, "--tokens", "3", "--prompt", os.fsdecode(b"a\xff")]
+    done = subprocess.run([sys.executable, "-m", "kvlab", *words], capture_output=True)
+    assert done.returncode in (0, 2)
+    assert done.stderr.count(b"\n") == (1 if done.returncode else 0)

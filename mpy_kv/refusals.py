@@ -1,0 +1,77 @@
+"""What KVCache says when it refuses a call: one function a reason, each raises. Off every hot path.
+
+Loaded by the first refusal, for the texts take memory. `cache` is the KVCache, unchanged here.
+"""
+
+from .errors import BadArgument, CacheFull, OutOfRange, StepError
+
+
+def layer(cache, layer):
+    raise BadArgument("layer must be 0..%d, got %r" % (cache.geometry.layers - 1, layer))
+
+
+def n(cache, n):
+    raise BadArgument("n must be a positive whole number of tokens, got %r" % (n,))
+
+
+def length(cache, k, v, n):
+    width = cache.geometry.width
+    raise BadArgument(
+        "k and v need kv_heads*head_dim = %d values a token, %d in all; got %d and %d"
+        % (width, width * n, k, v)
+    )
+
+
+def rows(cache, q, out, qs, want):
+    raise BadArgument(
+        "q, out and q_sinks need heads*head_dim = %d values a token, %d in all; got %d, %d and %d"
+        % (cache.geometry.heads * cache.geometry.head_dim, want, q, out, qs)
+    )
+
+
+def overlap(cache):
+    raise BadArgument("out overlaps k, v, q or q_sinks of the prefill: rows not yet read would be lost")
+
+
+def value(cache, name, layer, i):
+    raise OutOfRange(
+        "%s of layer %d, token %d: not finite, or beyond what a float16 scale can hold"
+        % (name, layer, cache.length + i)
+    )
+
+
+def rollback(cache, n):
+    raise BadArgument("rollback of %r tokens: must be 0..%d, the length" % (n, cache.length))
+
+
+def full(cache, n):
+    capacity = cache.geometry.capacity
+    raise CacheFull(
+        "capacity %d reached: raise capacity, roll back, or use a window" % capacity,
+        n,
+        capacity - cache.length,
+    )
+
+
+def attend_early(cache, layer):
+    raise StepError("attend(%d) before append or prefill of that layer" % layer)
+
+
+def attend_other(cache, n, pending):
+    raise StepError("attend with n = %r, but the step has n = %d tokens" % (n, pending))
+
+
+def attend_cut(cache, layer):
+    raise StepError("attend(%d) was cut short: prefill that layer again" % layer)
+
+
+def attend_again(cache, layer):
+    raise StepError("attend(%d) a second time: a prefill is stored and attended once" % layer)
+
+
+def commit(cache, ready, layer, cut):
+    """layer: the first of those that are not ready; cut: its prefill was begun."""
+    raise StepError(
+        "commit with %d of %d layers stored; layer %d is %s"
+        % (ready, cache.geometry.layers, layer, "cut short: prefill it again" if cut else "missing")
+    )

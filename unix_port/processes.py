@@ -1,0 +1,138 @@
+"""Child processes that never outlive us: each leads a group of its own, and all can be stopped.
+
+Any thread may start some. Where `stopped_by_signals` is in force, a signal that ends this program
+first kills them all, so that threads that wait for one go on, and lets no new one start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+from unix_port.errors import PortError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_lock = threading.Lock()
+_living: set[subprocess.Popen[bytes]] = set()
+_stopping = False
+
+# Of the main thread, the only one that sees signals: whether it is at the register just now, and
+# the signal that came meanwhile. Acting on it there would wait for a lock that this thread holds.
+_at_register = False
+_waiting_signal: int | None = None
+
+
+class Terminated(SystemExit):
+    """A signal asked this program to end. `status`, the exit status, is 128 + its number."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
+        super().__init__(self.status)
+
+
+@contextmanager
+def started(command: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start `command` (`how` goes to Popen). At the end of the block its whole group is killed.
+
+    OSError as Popen raises it; PortError when everything is being stopped.
+    """
+    with _register():
+        check_going_on()
+        process = subprocess.Popen(command, start_new_session=True, **how)
+        _living.add(process)
+    try:
+        yield process
+    finally:
+        kill(process)
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with suppress(OSError):  # what was still to be written has no reader
+                    pipe.close()
+        with _register():
+            _living.discard(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the group that `process` leads, also when only others of it are left."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def check_going_on() -> None:
+    """PortError when everything is being stopped. For long work between processes."""
+    if _stopping:
+        raise PortError("stopped by a signal")
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Within the block SIGINT, SIGTERM and SIGHUP kill every process started here and raise, in the
+    main thread: KeyboardInterrupt for SIGINT, Terminated for the others.
+
+    Only the first does, so that cleaning up is not cut short; a second SIGINT ends the program at
+    once. What is ignored (nohup) stays so. Off the main thread the block changes nothing.
+    """
+    global _stopping, _waiting_signal
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: handler
+        for number in SIGNALS
+        if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None)  # None: not Python's
+    }
+    for number in before:
+        signal.signal(number, _on_signal)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _stopping, _waiting_signal = False, None
+
+
+@contextmanager
+def _register() -> Iterator[None]:
+    """The register of processes, locked. A signal is acted on once it is whole again."""
+    global _at_register
+    main = threading.current_thread() is threading.main_thread()
+    if main:
+        _at_register = True
+    try:
+        with _lock:
+            yield
+    finally:
+        if main:
+            _at_register = False
+            if _waiting_signal is not None and not _stopping:
+                _stop(_waiting_signal)
+
+
+def _on_signal(number: int, _frame: FrameType | None) -> None:
+    global _waiting_signal
+    if _stopping:
+        if number == signal.SIGINT:
+            os._exit(128 + number)
+        return
+    _waiting_signal = number
+    if not _at_register:
+        _stop(number)
+
+
+def _stop(number: int) -> None:
+    global _stopping
+    _stopping = True  # before the lock: another signal may come at any time, and must not wait for it
+    with _lock:
+        for process in _living:
+            kill(process)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise Terminated(number)
