@@ -16,11 +16,14 @@ PYTEST_ARGS ?=
 demo: $(STAMP)
 	@$(BIN)/kvlab demo $(if $(MODEL),--model "$(MODEL)")
 
+# Installs the compiler and emulator of the 32-bit firmware where it may (root on Debian); else the tests that
+# need them are skipped by name.
 test: $(STAMP)
+	@$(BIN)/python -m firmware --install || true
 	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
 
 test-train: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,train]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,rp2040,train]'
 	@$(BIN)/python -m pytest -q -m train host_tests/test_train.py
 
 lint: $(STAMP)
@@ -39,7 +42,7 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -m venv --clear $(VENV) || $(PYTHON) -m virtualenv --clear $(VENV) || \
 	  { rm -rf $(VENV); \
 	    echo "make: cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,rp2040]'
 	@touch $@
 
 clean:

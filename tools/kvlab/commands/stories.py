@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from kvlab import options, output, story
 from kvlab.boards import Board
+from kvlab.errors import BadInput
 from kvlab.options import Decimal
 
 
@@ -75,6 +77,12 @@ from kvlab.options import Decimal
     help="[default: the fastest that passes its check]",
 )
 @click.option(
+    "--firmware",
+    metavar="UF2",
+    help="Run this MicroPython image of a Pico in the emulator rp2040py (extra `rp2040`): the real heap and"
+    " file system, some 15 times slower than a Pico.",
+)
+@click.option(
     "--peak",
     is_flag=True,
     help="Also search for the smallest heap it runs in: some ten short runs more.",
@@ -94,6 +102,7 @@ def command(
     greedy: bool,
     stop: bool,
     kernels: str | None,
+    firmware: str | None,
     peak: bool,
     json_path: Path | None,
 ) -> None:
@@ -119,6 +128,13 @@ def command(
         kernels=kernels,
     )
     sys.stdout.flush()
+    if firmware is not None:
+        if peak:
+            raise BadInput("--peak: real firmware has one heap; leave --peak or --firmware out")
+        figures = _tell_on_firmware(board, firmware, image.data, telling)
+        if json_path is not None:
+            output.write_json(json_path, {"model": str(path), **figures})
+        return
     told = story.tell(board, image.data, telling, stream=True)
     if peak:
         with output.waiting("Searching for the smallest heap it runs in ..."):
@@ -126,6 +142,37 @@ def command(
     show(board, told)
     if json_path is not None:
         output.write_json(json_path, {"model": str(path), **told.figures})
+
+
+def _tell_on_firmware(
+    board: Board, firmware: str, image: bytes, telling: story.Telling
+) -> dict[str, Any]:
+    """Tell it, show the figures below, and return them."""
+    from kvlab import rp2040
+
+    uf2 = options.existing_file(firmware, "--firmware")
+
+    def write(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    asked = {name: value for name, value in vars(telling).items() if value not in (None, "")}
+    f = rp2040.tell(board, uf2, image, asked, write)
+    output.table(
+        "",
+        [
+            ("board", f"{board.title} in rp2040py, MicroPython {f['micropython']}"),
+            (
+                "told",
+                f"{f['tokens']:,} tokens in {f['ms'] / 1000:.2f} s of the board, {f['kernels']} kernels",
+            ),
+            (
+                "KV cache",
+                f"{output.size(f['kv_bytes'])} visible, {output.size(f['buffer_bytes'])} in all",
+            ),
+        ],
+    )
+    return f
 
 
 def show(board: Board, told: story.Told) -> None:

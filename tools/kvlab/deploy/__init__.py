@@ -1,0 +1,9 @@
+"""Puts mpy_kv, an app, its main.py and a model on a board, over mpremote's serial transport.
+
+Whatever interrupts it, no file on the board is ever half of a new one, and running it again completes
+the work: files that are already right are left alone. `agent.py` and `agent_romfs.py` are the half that
+runs on the board.
+"""
+
+APPS = ("stories",)
+PLACES = ("auto", "file", "romfs")  # of the model: a partition if there is one, else a file

@@ -1,0 +1,100 @@
+"""One deployment: looks at the board, says what it would do, and does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kvlab.boards import Board
+from kvlab.deploy import files, plan, romfs
+from kvlab.deploy.files import MODEL, File
+from kvlab.deploy.identity import Identity
+from kvlab.deploy.link import Link
+from kvlab.deploy.remote import Remote
+from kvlab.errors import FellShort
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What shall be on the board. `model`: a board image; `place`: one of kvlab.deploy.PLACES."""
+
+    board: Board
+    app: str
+    model: bytes
+    mpy: bool = False
+    place: str = "auto"
+
+
+class Deployment:
+    """Looks at construction, writes in run(). `found` is the board that answers on `link`."""
+
+    def __init__(self, link: Link, found: Identity, wish: Wish) -> None:
+        self.link = link
+        self.found = found
+        self.wish = wish
+        self.remote = Remote(link)
+        self.rom_image = self._rom_image()
+        self.rom_unchanged = self.rom_image is not None and romfs.holds(self.remote, self.rom_image)
+        wanted = files.modules(wish.app, found, wish.mpy)
+        if self.rom_image is None:
+            wanted.append(File(MODEL, wish.model))
+        wanted.append(files.main(wish.board))
+        self.plan = plan.make(
+            self.remote,
+            wanted,
+            files.owned(wish.app),
+            unneeded=() if self.rom_image is None else (MODEL,),
+        )
+
+    @property
+    def bytes_to_write(self) -> int:
+        rom = 0 if self.rom_image is None or self.rom_unchanged else len(self.rom_image)
+        return self.plan.copy_bytes + rom
+
+    def run(self, done: Callable[[int], None]) -> None:
+        """Do it; `done` is told of bytes as they are written. FellShort: no room, or the board failed."""
+        plan.check_room(self.plan)
+        if self.rom_image is not None and not self.rom_unchanged:
+            romfs.write(self.remote, self.rom_image, done)
+        plan.carry_out(self.plan, self.remote, done)
+
+    def figures(self) -> dict[str, Any]:
+        """For people and --json: what run() does, or has done."""
+        p = self.plan
+        return {
+            "board": self.wish.board.name,
+            "port": self.link.port,
+            "machine": self.found.machine,
+            "micropython": self.found.release,
+            "arch": self.found.arch,
+            "app": self.wish.app,
+            "mpy": self.wish.mpy,
+            "model_in": "file" if self.rom_image is None else "romfs",
+            "model_bytes": len(self.wish.model),
+            "romfs_written": self.rom_image is not None and not self.rom_unchanged,
+            "copied": [{"path": file.path, "bytes": len(file.data)} for file in p.copy],
+            "copied_bytes": self.bytes_to_write,
+            "unchanged": [file.path for file in p.unchanged],
+            "removed": [*p.leftovers, *p.stale],
+            "kept_main": plan.OLD_MAIN if p.keep_main else None,
+            "free_bytes": p.space.free_bytes,
+            "needed_bytes": p.needed_bytes,
+        }
+
+    def _rom_image(self) -> bytes | None:
+        """The ROMFS to write, or None when the model shall be a file. FellShort when neither will do."""
+        partition = romfs.find(self.remote)
+        if self.wish.place != "file":
+            image = romfs.build(self.wish.model)
+            why_not = partition.refuses(image)
+            if not why_not:
+                return image
+            if self.wish.place == "romfs":
+                raise FellShort(f"--model-in romfs: {why_not}; use --model-in file")
+        if MODEL in partition.files:
+            raise FellShort(
+                f"--model-in {self.wish.place}: the board's ROMFS holds a {MODEL}, which would be taken"
+                " instead of the file: use --model-in romfs, or remove it (mpremote romfs)"
+            )
+        return None

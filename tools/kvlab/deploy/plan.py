@@ -1,0 +1,138 @@
+"""What to do to a board so that it holds just our files: copy, leave, remove; and whether it has the room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kvlab.deploy.files import LIB, MAIN, File
+from kvlab.deploy.remote import PART, Remote, Seen, Space
+from kvlab.errors import FellShort
+
+OLD_MAIN = "main.old.py"
+
+FOLDER_BLOCKS = 2  # littlefs keeps each folder in a pair of blocks
+SPARE_BLOCKS = 4  # and needs some room to move them
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Each step leaves the board usable, and the plan made after any of them leads to the same end.
+
+    Leftovers go first, `main.py` comes last; in between the old modules stay whole until all new
+    ones are there.
+    """
+
+    leftovers: tuple[str, ...]  # parts of copies that were cut short
+    copy: tuple[File, ...]
+    unchanged: tuple[File, ...]
+    stale: tuple[str, ...]  # modules of ours that are no more, or would hide new ones
+    keep_main: bool  # a main.py of somebody else: keep it as OLD_MAIN
+    space: Space
+    needed_blocks: int  # at the worst moment
+
+    @property
+    def copy_bytes(self) -> int:
+        return sum(len(file.data) for file in self.copy)
+
+    @property
+    def needed_bytes(self) -> int:
+        return self.needed_blocks * self.space.block_bytes
+
+
+def make(remote: Remote, files: Sequence[File], owned: Sequence[str], unneeded: Sequence[str] = ()) -> Plan:
+    """The plan for `files`. `owned`: folders with nothing but our modules; `unneeded`: files to remove.
+
+    FellShort when a package of the same name lies where Python looks first, or when two main.py would
+    have to be kept.
+    """
+    for folder in owned:
+        name = folder.removeprefix(f"{LIB}/")
+        if remote.exists(name):
+            raise FellShort(
+                f"{name}/ at the root of the board would be imported instead of {folder}/:"
+                f" remove it (mpremote rm -r :{name})"
+            )
+    names = [file.path for file in files]
+    seen = remote.survey(names)
+    there = {path: size for folder in owned for path, size in remote.walk(folder).items()}
+    outside = [path for path in names if not path.startswith(f"{LIB}/")]
+    extra = remote.survey([*(path + PART for path in outside), *unneeded])
+    sizes = there | {path: found.size for path, found in (seen | extra).items()}
+
+    leftovers = [path for path in sizes if path.endswith(PART)]
+    stale = [path for path in there if path.endswith((".py", ".mpy")) and path not in names]
+    stale += [path for path in unneeded if path in extra]
+    copy = [file for file in files if file.path not in seen or not seen[file.path].holds(file.data)]
+    keep_main = _is_foreign_main(remote, copy, seen)
+    space = remote.space()
+    spared = {path: size for path, size in sizes.items() if path != MAIN or not keep_main}
+    return Plan(
+        leftovers=tuple(leftovers),
+        copy=tuple(copy),
+        unchanged=tuple(file for file in files if file not in copy),
+        stale=tuple(stale),
+        keep_main=keep_main,
+        space=space,
+        needed_blocks=_needed(copy, spared, leftovers, space),
+    )
+
+
+def check_room(plan: Plan) -> None:
+    """FellShort when the copies do not fit, by how much."""
+    if not plan.copy or plan.needed_blocks <= plan.space.free_blocks:
+        return
+    raise FellShort(
+        f"the board's file system has {plan.space.free_bytes:,} bytes free, {plan.needed_bytes:,} are needed"
+        " (a file that is replaced stays until the new one is whole): remove files from it"
+        " (mpremote fs rm), or deploy a smaller --model"
+    )
+
+
+def carry_out(plan: Plan, remote: Remote, done: Callable[[int], None]) -> None:
+    """Do it, step by step; `done` is told of bytes as they are written. FellShort when the board fails."""
+    for path in plan.leftovers:
+        remote.remove(path)
+    for file in plan.copy:
+        if file.path != MAIN:
+            remote.put(file, done)
+    for path in plan.stale:
+        remote.remove(path)
+    for file in plan.copy:
+        if file.path == MAIN:
+            if plan.keep_main:
+                remote.rename(MAIN, OLD_MAIN)
+            remote.put(file, done)
+
+
+def _is_foreign_main(remote: Remote, copy: Sequence[File], seen: dict[str, Seen]) -> bool:
+    """Whether the main.py that would be replaced is none of ours."""
+    if MAIN not in seen or all(file.path != MAIN for file in copy):
+        return False
+    if b"import stories" in remote.read(MAIN):
+        return False
+    if remote.exists(OLD_MAIN):
+        raise FellShort(
+            f"the board's {MAIN} is not ours and {OLD_MAIN} is taken too: move one of them away (mpremote fs)"
+        )
+    return True
+
+
+def _needed(copy: Sequence[File], sizes: dict[str, int], leftovers: Sequence[str], space: Space) -> int:
+    """Blocks free before that the plan takes: the old of each file stays until the new one is whole."""
+    if not copy:
+        return 0
+    used = -sum(space.blocks(sizes[path]) for path in leftovers)
+    most = 0
+    folders = {path.rpartition("/")[0] for path in sizes}
+    for file in copy:
+        at = file.path.rpartition("/")[0]
+        while at and at not in folders:
+            folders.add(at)
+            used += FOLDER_BLOCKS
+            at = at.rpartition("/")[0]
+        used += space.blocks(len(file.data))
+        most = max(most, used)
+        if file.path in sizes:
+            used -= space.blocks(sizes[file.path])
+    return most + SPARE_BLOCKS
