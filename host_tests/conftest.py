@@ -9,6 +9,7 @@ import pytest
 import qemu_fixtures
 
 from kvlab import paths
+from qemu_port import machines
 from unix_port import port
 
 
@@ -54,7 +55,15 @@ def upy() -> Upy:
 @pytest.fixture(scope="session")
 def qemu() -> Iterator[qemu_fixtures.Qemu32]:
     """The 32-bit firmware on an emulated Cortex-M3. Skips by name where a tool is missing."""
-    board = qemu_fixtures.Qemu32(qemu_fixtures.built(qemu_fixtures.HEAP_BYTES))
+    board = qemu_fixtures.Qemu32(machines.ARM)
+    yield board
+    board.close()
+
+
+@pytest.fixture(scope="session")
+def qemu_riscv() -> Iterator[qemu_fixtures.Qemu32]:
+    """The same on an emulated 32-bit RISC-V core."""
+    board = qemu_fixtures.Qemu32(machines.RV32)
     yield board
     board.close()
 

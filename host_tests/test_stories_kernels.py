@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import stories_cases
 import stories_reference
+import thumb32
+import viper32
 from stories import kernels
 from stories.kernels import selfcheck, tables
+from stories_cases import stories_kernels
+
+from mpy_kv.kernels.family import KernelSet
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -27,6 +33,16 @@ def test_unix_port_matches_plain(name: str, upy) -> None:
     differing = [(c[0], i) for i, (c, a, b) in enumerate(zip(cases, want, got)) if a != b]
     assert len(got) == len(cases)
     assert not differing
+
+
+@pytest.mark.parametrize("name", ["viper", "thumb"])
+def test_on_32_bits(name: str) -> None:
+    """As a board runs it: words of 32 bits, no access outside the buffers or off its alignment."""
+    source = Path(tables.__file__).with_name(f"{name}.py")
+    loaded = (viper32 if name == "viper" else thumb32).load(source)
+    kernel_set = KernelSet(name, loaded, kernels.NAMES)
+    for case in stories_cases.draw(seed=32, each=60):
+        assert stories_kernels.run(case, kernel_set) == stories_cases.plain([case])[0], case
 
 
 def test_golden_file(upy) -> None:

@@ -19,6 +19,7 @@ OPERATORS = {
     ast.Sub: "-",
     ast.Mult: "*",
     ast.FloorDiv: "//",
+    ast.Mod: "%",
     ast.LShift: "<<",
     ast.RShift: ">>",
     ast.BitAnd: "&",
@@ -48,10 +49,10 @@ def operate(op: str, x: int, y: int) -> int:
         return x | y
     if op == "^":
         return x ^ y
-    if op == "//":
+    if op in ("//", "%"):
         assert y > 0, f"division by {y}"
         assert x >= 0, f"division of {x}"
-        return x // y
+        return x // y if op == "//" else x % y
     assert y >= 0, f"shift by {y}"
     assert y < 32 or x == 0, f"shift of {x} by {y}"
     return word(x << y) if op == "<<" else x >> y
@@ -132,7 +133,7 @@ class To32Bits(ast.NodeTransformer):
         return node
 
 
-def kernel(function: ast.FunctionDef) -> Callable[..., int]:
+def kernel(function: ast.FunctionDef, constants: dict[str, int] | None = None) -> Callable[..., int]:
     kinds = [ast.unparse(a.annotation) if a.annotation else "int" for a in function.args.args]
     memory: Memory
 
@@ -150,6 +151,7 @@ def kernel(function: ast.FunctionDef) -> Callable[..., int]:
         "ptr32": pointer(4),
         "_WIDE": 0,
         "_HI": 16,
+        **(constants or {}),
     }
     function.decorator_list = []
     for argument in function.args.args:
@@ -177,4 +179,12 @@ def kernel(function: ast.FunctionDef) -> Callable[..., int]:
 def load(path: Path) -> dict[str, Callable[..., int]]:
     """The kernels of a viper source file."""
     tree = ast.parse(path.read_text())
-    return {node.name: kernel(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
+    constants = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Name(id="const"), args=[ast.Constant(value=int(value))]),
+            ):
+                constants[name] = value
+    return {node.name: kernel(node, constants) for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -51,6 +51,11 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in paths.BOARDS.glob("*/board.json"))
 
 
+def real_names() -> list[str]:
+    """Those that can be bought: not the machine that exists in an emulator alone."""
+    return [name for name in names() if not load(name).emulated]
+
+
 def load(name: str) -> Board:
     """The board of that name. BadInput lists what there is when it is not known."""
     if name not in names():

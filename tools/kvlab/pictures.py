@@ -37,7 +37,7 @@ def context_figures() -> tuple[list[context.Line], list[context.Limit]]:
         counts = [1 << i for i in range(4, last.bit_length())]
         points = [(n, sizes.need(known[name], n, codec).kv_bytes) for n in counts]
         lines.append(context.Line(f"{name}, {codec}", points))
-    limits = [context.Limit(n, targets.of_board(boards.load(n)).room) for n in boards.names()]
+    limits = [context.Limit(n, targets.of_board(boards.load(n)).room) for n in boards.real_names()]
     for name in profiles.names():
         if name != "mcu":  # the boards stand for it
             limits.append(context.Limit(name, targets.of_profile(profiles.load(name)).room))

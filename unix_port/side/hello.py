@@ -4,5 +4,4 @@ import gc
 
 import machine
 
-hz = machine.freq() if hasattr(machine, "freq") else "its own number of"
-print("hello from a board with", gc.mem_free(), "bytes free at", hz, "Hz")
+print("hello from a board with", gc.mem_free(), "bytes free at", machine.freq(), "Hz")

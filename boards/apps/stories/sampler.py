@@ -3,11 +3,6 @@
 Integers only, the same on every port and kernel set, and nothing is allocated after construction.
 """
 
-try:
-    import micropython
-except ImportError:
-    from mpy_kv import cpython as micropython
-
 from mpy_kv.errors import BadArgument
 
 from .kernels.tables import EXP2
@@ -80,7 +75,6 @@ class Sampler:
             for i in range(6):
                 self._a[2 + i] = values[i]
 
-    @micropython.native
     def sample(self):
         """The next token. Unless greedy, the model's logits are overwritten with weights."""
         if self.greedy:

@@ -100,7 +100,7 @@ def command(
 def _other_boards(found: planner.Plan) -> list[str]:
     others = [
         name
-        for name in boards.names()
+        for name in boards.real_names()
         if planner.fits(found.model, targets.of_board(boards.load(name)), found.question)
     ]
     return [f"fits as it is on --board {', '.join(others)}"] if others else []

@@ -79,3 +79,6 @@ def _exp2():
 SINE = _sine()
 SIGMOID = _sigmoid()
 EXP2 = _exp2()
+
+# The tables are made: 1 KB of code is not needed again.
+del _series, _sine, _sigmoid, _isqrt, _exp2

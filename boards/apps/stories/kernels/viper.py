@@ -1,6 +1,6 @@
 """The kernels of plain.py as native code: same bits, no allocation, 32-bit words.
 
-Loaded through mpy_kv.port.load_viper, which adapts `>> _HI` and `_WIDE` to 64-bit interpreters. Style
+Loaded through mpy_kv.port.load_native, which adapts `>> _HI` and `_WIDE` to 64-bit interpreters. Style
 forced by the emitters of released firmware: pointers are moved and indexed with constants only, no
 unary minus on a local, no literal of 2^30 or more, the hottest pointers first. Parameters `a` and
 bounds B1..B7 are those of plain.py.
@@ -206,7 +206,7 @@ def quant(v: ptr32, a: ptr32) -> int:
         if top:
             while (top << up) < 0x4000:
                 up += 1
-            inverse = _LIMIT // (((top << up) + half) >> down)
+            inverse = _LIMIT // (((top << up) + half) >> down)  # viper: allow divide because it is >= 2^14
         p = ptr32(int(o) + 4)
         k = 8
         while k:
@@ -264,28 +264,32 @@ def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
         g = groups
         while g:
             g -= 1
-            x = (
-                8
-                + ((((w[0] & m) - o) * v[1]) >> _HI)
-                + (((((w[0] >> 8) & m) - o) * v[2]) >> _HI)
-                + ((((w[1] & m) - o) * v[3]) >> _HI)
-                + (((((w[1] >> 8) & m) - o) * v[4]) >> _HI)
-                + ((((w[2] & m) - o) * v[5]) >> _HI)
-                + (((((w[2] >> 8) & m) - o) * v[6]) >> _HI)
-                + ((((w[3] & m) - o) * v[7]) >> _HI)
-                + (((((w[3] >> 8) & m) - o) * v[8]) >> _HI)
-                + ((((w[4] & m) - o) * v[9]) >> _HI)
-                + (((((w[4] >> 8) & m) - o) * v[10]) >> _HI)
-                + ((((w[5] & m) - o) * v[11]) >> _HI)
-                + (((((w[5] >> 8) & m) - o) * v[12]) >> _HI)
-                + ((((w[6] & m) - o) * v[13]) >> _HI)
-                + (((((w[6] >> 8) & m) - o) * v[14]) >> _HI)
-                + ((((w[7] & m) - o) * v[15]) >> _HI)
-                + (((((w[7] >> 8) & m) - o) * v[16]) >> _HI)
-            )
-            if _WIDE:
-                x = (x << 32) >> 32
-            total += ((x * int(s[0]) + 8192) >> 14) * int(v[0])
+            total = (
+                (
+                    (
+                        8
+                        + ((((w[0] & m) - o) * v[1]) >> _HI)
+                        + (((((w[0] >> 8) & m) - o) * v[2]) >> _HI)
+                        + ((((w[1] & m) - o) * v[3]) >> _HI)
+                        + (((((w[1] >> 8) & m) - o) * v[4]) >> _HI)
+                        + ((((w[2] & m) - o) * v[5]) >> _HI)
+                        + (((((w[2] >> 8) & m) - o) * v[6]) >> _HI)
+                        + ((((w[3] & m) - o) * v[7]) >> _HI)
+                        + (((((w[3] >> 8) & m) - o) * v[8]) >> _HI)
+                        + ((((w[4] & m) - o) * v[9]) >> _HI)
+                        + (((((w[4] >> 8) & m) - o) * v[10]) >> _HI)
+                        + ((((w[5] & m) - o) * v[11]) >> _HI)
+                        + (((((w[5] >> 8) & m) - o) * v[12]) >> _HI)
+                        + ((((w[6] & m) - o) * v[13]) >> _HI)
+                        + (((((w[6] >> 8) & m) - o) * v[14]) >> _HI)
+                        + ((((w[7] & m) - o) * v[15]) >> _HI)
+                        + (((((w[7] >> 8) & m) - o) * v[16]) >> _HI)
+                    )
+                    * int(s[0])
+                    + 8192
+                )
+                >> 14
+            ) * int(v[0]) + total
             s = ptr16(int(s) + 2)
             w = ptr32(int(w) + 32)
             v = ptr32(int(v) + 68)
@@ -606,34 +610,40 @@ def pick(v: ptr32, a: ptr32) -> int:
     equals = n
     if part < 32768:
         goal = (mass >> 15) * part + (((mass & 0x7FFF) * part) >> 15)
+        # Bisection from weight to weight: `least` is 0 or a weight, and all from it on exceed the goal.
         least = 0
-        bit = 1 << int(a[4])
-        while bit:
-            bound = least + bit
-            total = 0
+        mass = 0
+        high = (2 << int(a[4])) - 1
+        while least < high:
+            bound = (least + high + 1) >> 1
             v = ptr32(start)
+            total = 0
+            low = _LIMIT
+            equal = 0
             k = n
             while k:
                 k -= 1
-                x = int(v[0])
-                v = ptr32(int(v) + 4)
-                if x >= bound:
+                if int(v[0]) >= bound:
+                    x = int(v[0])
                     total += x
+                    if x < low:
+                        low = x
+                        equal = 0
+                    if x == low:
+                        equal += x
+                v = ptr32(int(v) + 4)
             if total > goal:
-                least = bound
-            bit = bit >> 1
-        mass = 0
-        v = ptr32(start)
-        k = n
-        while k:
-            k -= 1
-            x = int(v[0])
-            v = ptr32(int(v) + 4)
-            if x > least:
-                mass += x
-        if least:  # a division by 0 kills the process
-            equals = (goal - mass) // least + 1
-        mass += equals * least
+                least = low
+                mass = total - equal
+                if mass <= goal:
+                    high = low
+            else:
+                high = bound - 1
+        # As many equals as it takes to exceed the goal.
+        equals = 0
+        while mass <= goal:
+            mass += least
+            equals += 1
     x = int(a[7])
     x = x ^ (x << 13)
     if _WIDE:
