@@ -43,6 +43,17 @@ KNOWN = {
     ("esp32", "boards/apps/stories/storage.py", 'stub for module named "rp2"'): "its ImportError is caught",
     ("rp2", "boards/apps/stories/app.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     ("esp32", "boards/apps/stories/app.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
+    **{
+        (port, f"boards/apps/bench/{file}", part): why
+        for port in STUBS
+        for file, part, why in (
+            ("products.py", 'module named "instructions"', "its ImportError is caught"),
+            ("tokens.py", 'module named "instructions"', "its ImportError is caught"),
+            ("steps.py", 'module named "instructions"', "runs on the emulated board alone"),
+            ("worst.py", 'module named "exact"', "runs on the emulated board alone"),
+            ("worst.py", 'expected "ptr', "a pointer of viper takes any buffer"),
+        )
+    },
 }
 
 

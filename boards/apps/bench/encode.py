@@ -40,7 +40,7 @@ def main(kv_heads, head_dim, group):
         for _ in range(n):
             read_exactly(read, raw)
             cache.append(0, row, row)
-            at_codes, at_scales = cache._at(0, False, cache.length)
+            at_codes, at_scales = cache.place(0, "k", cache.length)
             for head in range(kv_heads):
                 start = at_codes + head * g.head_stride
                 codes[head * g.row_bytes : (head + 1) * g.row_bytes] = buf[

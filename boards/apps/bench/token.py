@@ -19,7 +19,7 @@ from stories.app import open_model
 # Part -> kernels. What depends on each other's results goes together.
 OF_CACHE = {
     "QK": ("qk",),
-    "softmax": ("score", "weights", "share", "emit"),
+    "softmax": ("score", "weights", "emit"),
     "AV": ("av",),
     "query and scales": ("query", "scales"),
     "store K, V": ("encode",),

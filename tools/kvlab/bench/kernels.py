@@ -1,41 +1,31 @@
-"""Time per multiply-accumulate of the attention kernels, measured on the target itself."""
+"""Cost of a multiply-accumulate in the attention kernels, measured on the target itself."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from kvlab import paths
+from kvlab.bench import targets, twin
+from kvlab.bench.targets import Steps
 from kvlab.errors import FellShort
-from unix_port import port
 
-TARGETS = ("unix",)
+KERNELS = ("qk", "av")
+WIDTHS = ("8", "64")  # of products.py
+VARIANTS = ("plain", "viper", "thumb", *twin.LEVELS)
+TITLES = {"c_o2": "C, gcc -O2", "c_o3": "C, gcc -O3"}
+STEPS = 8 * len(VARIANTS)  # at most
 
 
-def measure(target: str, head_dim: int, tokens: int) -> dict[str, Any]:
-    """{"qk": {"plain_ns", "unrolled_ns", "viper_ns", "ratio"}, "av": ...}; ns per product.
+def measure_ratio(head_dim: int, tokens: int) -> dict[str, Any]:
+    """{"qk": {"plain_ns", "unrolled_ns", "viper_ns", "ratio"}, "av": ...} on the unix port; ns per product.
 
     ratio: the faster of the plain twin and the unrolled bytecode loop, over viper, in one run.
     """
-    done = port.run(
-        [str(paths.APPS / "bench" / "kernels.py"), str(head_dim), str(tokens)],
-        heap_bytes=16 << 20,
-        timeout_s=300,
-    )
-    if done.status != 0:
-        raise FellShort(
-            f"bench kernels: the run on target {target} failed: {done.stderr.strip() or done.stdout}"
-        )
-    seen = done.answer()
+    seen = targets.run(targets.UNIX, "kernels.py", [head_dim, tokens], lambda _steps: None)
     if seen["kernels"] != "viper":
-        raise FellShort(
-            f"bench kernels: viper is not usable on target {target}, only {seen['kernels']}"
-        )
-    figures: dict[str, Any] = {
-        "target": target,
-        "head_dim": head_dim,
-        "tokens": tokens,
-    }
-    for name in ("qk", "av"):
+        raise FellShort(f"viper is not usable on --target {targets.UNIX}, only {seen['kernels']}")
+    figures: dict[str, Any] = {"target": targets.UNIX, "head_dim": head_dim, "tokens": tokens}
+    for name in KERNELS:
         times = seen[name]
         figures[name] = {
             "plain_ns": times["plain"],
@@ -44,3 +34,20 @@ def measure(target: str, head_dim: int, tokens: int) -> dict[str, Any]:
             "ratio": min(times["plain"], times["unrolled"]) / times["fast"],
         }
     return figures
+
+
+def measure(target: str, steps: Steps) -> dict[str, Any]:
+    """{"qk": {"8": {"plain", "viper", ..., "per_call": {...}}, "64": ...}, "av": ..., "unit"} on any target.
+
+    Per product, flushes in; per call what is left at no tokens. On the emulated board in instructions, with
+    the C twin; elsewhere in nanoseconds and only the variants that the target has.
+    """
+    folders = twin.build() if target == targets.QEMU else {}
+    words = [f"{name}={folder}" for name, folder in folders.items()]
+    figures = targets.run(target, "products.py", words, steps)
+    return {"target": target, **targets.ordered(figures, *KERNELS, *VARIANTS)}
+
+
+def variants(figures: Mapping[str, Any]) -> list[str]:
+    """Those that were measured, in the order to show them."""
+    return [name for name in VARIANTS if name in figures["qk"][WIDTHS[0]]]

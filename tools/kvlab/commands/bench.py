@@ -2,76 +2,333 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from kvlab import options, output
-from kvlab.bench import kernels
+from kvlab import options, output, paths
+from kvlab.bench import kernels, page, targets, tokens, worst
 from kvlab.errors import BadInput
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 GROUPS = (32, 8)
 
 
 @click.group()
 def command() -> None:
-    """Measure kernels and quality. Speeds are ratios within one run: absolute times tell little."""
+    """Measure kernels, tokens, worst cases and quality.
+
+    Instructions, counted on an emulated Cortex-M3, repeat exactly; of times only ratios within one run tell
+    much.
+    """
+
+
+def target_option(*, ports: bool = True) -> Callable[[F], F]:
+    """`--target`: where it runs. Without `ports` on the emulated board alone."""
+    if not ports:
+        return click.option(
+            "--target",
+            type=click.Choice([targets.QEMU]),
+            default=targets.QEMU,
+            show_default=True,
+            help="Where it runs: the emulated 32-bit board.",
+        )
+    return click.option(
+        "--target",
+        metavar=targets.METAVAR,
+        default=targets.UNIX,
+        show_default=True,
+        help="Where it runs: the unix port, the emulated 32-bit board, or a board on that serial port.",
+    )
+
+
+def prepare(target: str) -> None:
+    with output.waiting("Building the firmware, once ..."):
+        targets.prepare(target)
 
 
 @command.command(
     name="kernels",
-    epilog="""Example:
+    epilog="""Examples:
 
 \b
   kvlab bench kernels --target unix --json out/kernels.json
+  kvlab bench kernels --target qemu
+  kvlab bench kernels --target /dev/ttyACM0
 """,
 )
-@click.option(
-    "--target",
-    type=click.Choice(kernels.TARGETS),
-    default="unix",
-    show_default=True,
-    help="Where the kernels run.",
-)
+@target_option()
 @click.option(
     "--head-dim",
     type=click.IntRange(8, 256),
-    default=8,
-    show_default=True,
-    help="Length of a row; a multiple of 8.",
+    metavar="N",
+    help="On unix: length of a row; a multiple of 8 [default: 8].",
 )
 @click.option(
     "--tokens",
     type=click.IntRange(8, 4096),
-    default=1024,
-    show_default=True,
-    help="Rows attended.",
+    metavar="N",
+    help="On unix: rows attended [default: 1024].",
 )
 @output.json_option
-def kernels_command(target: str, head_dim: int, tokens: int, json_path: Path | None) -> None:
-    """Time of one multiply-accumulate in attention: viper against bytecode, in one run.
+def kernels_command(target: str, head_dim: int | None, tokens: int | None, json_path: Path | None) -> None:
+    """Cost of one multiply-accumulate in attention, all variants in one run.
 
-    QK is the dot of a query with every stored key, AV the weighted sum of the stored values, both
-    over int8 codes as they lie. The ratio is to the faster of the plain twin and an unrolled loop.
+    QK is the dot of a query with every stored key, AV the weighted sum of the stored values, flushes
+    included, both over int8 codes as they lie. On unix: nanoseconds of viper against bytecode; the ratio
+    is to the faster of the plain twin and an unrolled loop. Elsewhere rows of 8 and of 64, each kernel set
+    that is there: instructions on qemu, with the same loops in C (gcc -O2, -O3), nanoseconds on a board.
+    A board must have mpy_kv: kvlab deploy.
     """
-    if head_dim % 8:
-        raise BadInput(f"--head-dim {head_dim}: the unrolled loop takes multiples of 8")
-    with output.waiting("Timing the kernels ..."):
-        figures = kernels.measure(target, head_dim, tokens)
+    if target == targets.UNIX:
+        head_dim, tokens = head_dim or 8, tokens or 1024
+        if head_dim % 8:
+            raise BadInput(f"--head-dim {head_dim}: the unrolled loop takes multiples of 8")
+        with output.waiting("Timing the kernels ..."):
+            figures = kernels.measure_ratio(head_dim, tokens)
+        show_ratio(figures)
+    else:
+        for option, value in (("--head-dim", head_dim), ("--tokens", tokens)):
+            if value is not None:
+                raise BadInput(f"{option} {value}: only for --target {targets.UNIX}")
+        prepare(target)
+        with output.progress("Measuring", kernels.STEPS) as done:
+            figures = kernels.measure(target, done)
+        show_products(figures)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+
+
+def show_ratio(figures: dict[str, Any]) -> None:
     rows = [
         (
             name.upper(),
             *(f"{figures[name][key]:,.2f} ns" for key in ("plain_ns", "unrolled_ns", "viper_ns")),
             f"{figures[name]['ratio']:.1f} x",
         )
-        for name in ("qk", "av")
+        for name in kernels.KERNELS
     ]
-    title = f"Per multiply-accumulate, rows of {head_dim}, {tokens} tokens, target {target}"
-    output.table(
-        title, rows, ("", "plain twin", "unrolled bytecode", "viper", "viper is faster by")
+    title = (
+        f"Per multiply-accumulate, rows of {figures['head_dim']}, {figures['tokens']} tokens,"
+        f" target {figures['target']}"
     )
+    output.table(title, rows, ("", "plain twin", "unrolled bytecode", "viper", "viper is faster by"))
+
+
+def show_products(figures: dict[str, Any]) -> None:
+    names = kernels.variants(figures)
+    for title, places, find in (
+        ("Per multiply-accumulate", 2, lambda costs, name: costs[name]),
+        ("Per call", 0, lambda costs, name: costs["per_call"][name]),
+    ):
+        rows = [
+            (
+                f"{kernel.upper()}, rows of {width}",
+                *(f"{find(figures[kernel][width], name):,.{places}f}" for name in names),
+            )
+            for kernel in kernels.KERNELS
+            for width in kernels.WIDTHS
+        ]
+        header = ("", *(kernels.TITLES.get(name, name) for name in names))
+        output.table(f"{title}, {figures['unit']}, target {figures['target']}", rows, header)
+    show_missing(figures)
+
+
+def show_missing(figures: dict[str, Any]) -> None:
+    """Why a kernel set was not measured."""
+    for reason in figures["missing"].values():
+        click.echo(reason)
+
+
+@command.command(
+    name="tokens",
+    epilog="""Examples:
+
+\b
+  kvlab bench tokens --target qemu --json out/tokens.json
+  kvlab bench tokens --target unix --position 255
+  kvlab bench tokens --target /dev/ttyACM0
+""",
+)
+@target_option()
+@click.option(
+    "--model",
+    metavar="FILE",
+    help="Board image, or a llama2.c checkpoint [default: the shipped one; on a serial port the board's].",
+)
+@click.option(
+    "--position",
+    "positions",
+    type=click.IntRange(1, 100_000),
+    multiple=True,
+    default=tokens.POSITIONS,
+    show_default=True,
+    metavar="N",
+    help="Tokens there already; may be repeated.",
+)
+@output.json_option
+def tokens_command(
+    target: str, model: str | None, positions: tuple[int, ...], json_path: Path | None
+) -> None:
+    """Cost of one token of the stories app, everything included, by position and kernel set.
+
+    The window is 256 tokens. On qemu in instructions, and also: what the cache takes to store, that no
+    step grows dearer with what has passed, and what core and buses of each board allow. On unix and on
+    a board, which must have app and model (kvlab deploy), in time.
+    """
+    import tempfile
+
+    from kvlab.models.load import load_image
+
+    if target not in (targets.UNIX, targets.QEMU):
+        if model is not None:
+            raise BadInput(f"--model {model}: a board on a serial port tells with its own")
+        with output.progress("Tokens", tokens.steps(target, positions)) as done:
+            figures = tokens.measure(target, None, positions, done)
+    else:
+        path = options.existing_file(model, "--model") if model is not None else paths.SHIPPED
+        image = load_image(path)
+        prepare(target)
+        with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
+            place = Path(folder) / "model.mkvm"
+            place.write_bytes(image.data)
+            with output.progress("Tokens", tokens.steps(target, positions)) as done:
+                figures = tokens.measure(target, place, positions, done)
+        figures["model"] = str(path)
+    show_tokens(figures)
     if json_path is not None:
         output.write_json(json_path, figures)
+
+
+def show_tokens(figures: dict[str, Any]) -> None:
+    costs = tokens.costs(figures)
+    names = list(next(iter(costs.values())))
+    counted = tokens.COUNTED in figures
+    rows = [
+        (at, *(f"{by[name]:,}" if counted else f"{by[name] / 1e6:,.2f} ms" for name in names))
+        for at, by in sorted(costs.items(), key=lambda item: int(item[0]))
+    ]
+    header = ("tokens there", *(f"{name}, instructions" if counted else name for name in names))
+    output.table(f"One token on {figures['target']}", rows, header)
+    show_missing(figures)
+    if "cache" in figures:
+        show_cache(figures["cache"])
+    if "limits" in figures:
+        show_limits(figures["limits"], names)
+
+
+def show_cache(cache: dict[str, Any]) -> None:
+    rows = [
+        (f"append, one layer, {kind}, {name}", f"{by['hundredth']:,.0f}", f"{by['millionth']:,.0f}")
+        for name, kinds in cache["append"].items()
+        for kind, by in kinds.items()
+    ]
+    rows.append(("commit, 5 layers", f"{cache['commit']:,.0f}", ""))
+    rows += [
+        (f"step of one layer, window {window} full", f"{by['early']:,.0f}", f"{by['millionth']:,.0f}")
+        for window, by in sorted(cache["step_by_window"].items(), key=lambda item: int(item[0]))
+    ]
+    header = ("", "from the hundredth token on", "from the millionth")
+    output.table(f"The cache, instructions; steps with {cache['kernels']}", rows, header)
+
+
+def show_limits(limits: dict[str, Any], names: Sequence[str]) -> None:
+    rows = [
+        (
+            board,
+            f"{by['clock_hz'] / 1e6:g} MHz",
+            *(
+                f"{by['core_tokens_per_s'][name]:,.1f}" if name in by["core_tokens_per_s"] else "-"
+                for name in names
+            ),
+            f"{by['bus_tokens_per_s']:,.1f}",
+        )
+        for board, by in limits.items()
+    ]
+    header = ("", "clock", *(f"core, {name}" for name in names), "buses")
+    output.table("At most, tokens/s: one instruction a cycle, and every byte read once", rows, header)
+
+
+@command.command(
+    name="worst",
+    epilog="""Example:
+
+\b
+  kvlab bench worst --target qemu --json out/worst.json
+""",
+)
+@target_option(ports=False)
+@click.option(
+    "--calls",
+    type=click.IntRange(100, 10_000_000),
+    default=worst.CALLS,
+    show_default=True,
+    help="Rounds of one call of each operation.",
+)
+@output.json_option
+def worst_command(target: str, calls: int, json_path: Path | None) -> None:
+    """Fewest, mean and most instructions of each operation of cache and pool, and when the most came.
+
+    One layer of 2 x 32 values, a window of 8, a pool of 64 blocks; values and order at random from a fixed
+    seed, the call itself included.
+    """
+    prepare(target)
+    with output.progress("Rounds", calls) as done:
+        figures = worst.measure(calls, done)
+    rows = [
+        (
+            name,
+            f"{by['calls']:,}",
+            f"{by['min']:,}",
+            f"{by['mean']:,.1f}",
+            f"{by['max']:,}",
+            f"{by['max_at_call']:,}",
+        )
+        for name, by in figures["operations"].items()
+    ]
+    header = ("", "calls", "min", "mean", "max", "at call")
+    output.table(f"Instructions of a call, target {target}, {figures['kernels']} kernels", rows, header)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+
+
+@command.command(
+    name="page",
+    epilog="""Example:
+
+\b
+  kvlab bench page
+""",
+)
+@click.option(
+    "--page",
+    "page_path",
+    type=click.Path(path_type=Path),
+    default=page.PAGE,
+    metavar="FILE",
+    help="Page with places for the tables [default: docs/PERFORMANCE.md].",
+)
+@click.option(
+    "--calls",
+    type=click.IntRange(100, 10_000_000),
+    default=worst.CALLS,
+    show_default=True,
+    help="Of `bench worst`.",
+)
+def page_command(page_path: Path, calls: int) -> None:
+    """Run kernels, tokens and worst on the emulated board and renew the tables of docs/PERFORMANCE.md."""
+    page.check(page_path)
+    prepare(targets.QEMU)
+    steps = kernels.STEPS + tokens.steps(targets.QEMU, tokens.POSITIONS) + calls
+    with output.progress("Measuring", steps) as done:
+        of_kernels = kernels.measure(targets.QEMU, done)
+        of_tokens = tokens.measure(targets.QEMU, paths.SHIPPED, tokens.POSITIONS, done)
+        of_worst = worst.measure(calls, done)
+    page.write(page_path, of_kernels, of_tokens, of_worst)
+    click.echo(f"{paths.shown(page_path)}: its tables are renewed")
 
 
 @command.command(

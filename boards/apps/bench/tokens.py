@@ -1,0 +1,129 @@
+"""What one token of the stories app costs at some positions, everything included: sampling, text, cache.
+
+usage: tokens.py MODEL POSITION...    MODEL: a file, or "" for the board's own; prints JSON
+At position p the token is the first that sees p + 1 tokens; the window is 256, there are no sinks. The unit
+is the instruction on the emulated board, elsewhere the nanosecond. Each kernel set runs the very same
+token, and must leave the same logits: RuntimeError if not. Prints "+N" for N tokens told.
+"""
+
+import gc
+import json
+import sys
+from array import array
+
+from mpy_kv import kernels as kv_kernels
+from stories import kernels as app_kernels
+from stories import storage
+from stories.app import Teller, open_model
+from stories.sampler import Sampler
+
+try:
+    import instructions
+except ImportError:  # no emulator
+    import time
+
+    instructions = None
+
+SETS = ("viper", "thumb")
+WINDOW = 256
+ROUNDS = 5
+
+
+def cost(f, x):
+    """Of one call f(x): instructions, or nanoseconds."""
+    gc.collect()
+    if instructions is not None:
+        return instructions.count(f, x)
+    start = time.ticks_us()
+    f(x)
+    return time.ticks_diff(time.ticks_us(), start) * 1000
+
+
+def nowhere(text):
+    """Where the story goes."""
+
+
+class Bench:
+    """A model that tells a story, and can tell any token of it again."""
+
+    def __init__(self, model):
+        if model:
+            with open(model, "rb") as file:
+                model = file.read()
+        else:
+            model = storage.find()
+            if model is None:
+                raise RuntimeError("there is no model: kvlab deploy brings one")
+        self.llama = open_model(model, window=WINDOW, sinks=0)
+        self.workspace = memoryview(self.llama.workspace)
+        self.before = array("i", self.workspace)
+        self.after = None
+        self.last = self.llama.image.bos
+        self.llama.step(self.last)
+
+    def use(self, pair):
+        self.llama.cache.kernels, self.llama.kernels = pair
+
+    def teller(self, seed):
+        teller = Teller(self.llama, Sampler(self.llama, seed=seed), nowhere)
+        teller.last = self.last
+        return teller
+
+    def go_to(self, position):
+        """Tell until there are so many tokens; remember the logits of the last."""
+        teller = self.teller(1)
+        while self.llama.cache.length < position:
+            teller.tell(1)
+            print("+1")
+        self.last = teller.last
+        self.before[:] = array("i", self.workspace)
+        self.after = None
+
+    def token(self):
+        """Cost of the next token, the best of some rounds. Told again and again, it stays the next one.
+
+        The first round finds the interpreter's cache of lookups cold, which no token but the first does.
+        """
+        seen = []
+        for _ in range(2 if instructions is not None else ROUNDS):
+            self.workspace[:] = self.before
+            seen.append(cost(self.teller(2).tell, 1))
+            logits = bytes(self.llama.logits)
+            self.llama.cache.rollback(1)
+            if self.after is None:
+                self.after = logits
+            elif self.after != logits:
+                raise RuntimeError("position %d: the kernel sets differ" % self.llama.cache.length)
+        return min(seen)
+
+
+def main(model, *positions):
+    pairs, missing = {}, {}
+    for name in SETS:
+        try:
+            pairs[name] = kv_kernels.get(name), app_kernels.get(name)
+        except ValueError as error:
+            missing[name] = str(error)
+    bench = Bench(model)
+    tokens = {}
+    for position in positions:
+        bench.use((kv_kernels.best(), app_kernels.best()))
+        bench.go_to(int(position))
+        tokens[position] = {}
+        for name in pairs:
+            bench.use(pairs[name])
+            tokens[position][name] = bench.token()
+    print(
+        json.dumps(
+            {
+                "instructions_per_token" if instructions is not None else "ns_per_token": tokens,
+                "window": WINDOW,
+                "model_id": "%08x" % bench.llama.image.model_id,
+                "missing": missing,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

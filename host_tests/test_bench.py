@@ -1,0 +1,388 @@
+"""kvlab bench: figures counted on the emulated board keep their limits; C, kernels and boards agree."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import qemu_fixtures
+from pty_board import PtyBoard
+
+import firmware
+from firmware import natmod
+from kvlab import boards, cli, paths
+from kvlab.bench import page, targets, twin
+from kvlab.deploy.link import connected
+from kvlab.errors import BadInput, FellShort
+from mpy_kv.kernels import params
+
+Run = Callable[..., tuple[int, str, str]]
+
+WIDTHS = ("8", "64")
+COMPILED = ("c_o2", "c_o3")
+
+# Instructions per multiply-accumulate, flushes included.
+MOST = {
+    "viper": {"qk": {"8": 10, "64": 10}, "av": {"8": 12, "64": 12}},
+    "thumb": {"qk": {"8": 5, "64": 4}, "av": {"8": 6, "64": 5}},
+}
+
+# Of one token of stories260K's shape with 256 tokens in view.
+MOST_PER_TOKEN = {"viper": 8_000_000, "thumb": 3_500_000}
+
+MOST_PER_APPEND = {"int16": 9_000, "float32": 13_000}
+
+
+@pytest.fixture
+def kvlab(capfd: pytest.CaptureFixture[str]) -> Run:
+    """`kvlab(*words)`: exit status, stdout, stderr of one command run in this process."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        status = cli.main([str(word) for word in words])
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return run
+
+
+def figures_of(folder: Path, *words: object) -> dict[str, Any]:
+    """What `kvlab bench ...` writes to its --json, once the 32-bit firmware is known to be there."""
+    qemu_fixtures.built(targets.HEAP_BYTES)
+    path = folder / "figures.json"
+    assert cli.main(["bench", *map(str, words), "--json", str(path)]) == 0
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def products(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return figures_of(tmp_path_factory.mktemp("kernels"), "kernels", "--target", "qemu")
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return figures_of(tmp_path_factory.mktemp("tokens"), "tokens", "--target", "qemu")
+
+
+# --- products ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kernel", ["qk", "av"])
+def test_products_cost_no_more_than_promised(products: dict[str, Any], kernel: str, width: str) -> None:
+    costs = products[kernel][width]
+    assert products["unit"] == "instructions"
+    assert set(costs) == {"plain", "viper", "thumb", *COMPILED, "per_call"}
+    assert set(costs["per_call"]) == set(costs) - {"per_call"}
+    for name, most in MOST.items():
+        assert 1 < costs[name] <= most[kernel][width], name
+    assert costs["thumb"] <= costs["c_o2"]
+    assert costs["viper"] <= 2 * costs["c_o2"]
+    # A product takes four instructions in a plain loop: load, load, multiply, and to go on.
+    assert 2 < costs["c_o3"] < 10
+    assert 4 < costs["c_o2"] < 10
+
+
+def test_a_twin_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    qemu_fixtures.built(targets.HEAP_BYTES)
+    wrong = {**twin.defines(), "KV_UNITS": params.SCORES}
+    folder = natmod.build(twin.SOURCE, optimise="-O2", defines=wrong).parent
+    with pytest.raises(FellShort, match=r"av of rows of 8, 256 tokens: odd differs from plain"):
+        targets.run(targets.QEMU, "products.py", [f"odd={folder}"], lambda _n: None)
+
+
+def test_the_indexes_of_the_twin_are_those_of_the_kernels() -> None:
+    source = twin.SOURCE.read_text()
+    assert twin.defines()["KV_DOTS"] == params.DOTS
+    assert "KV_DOTS" in source
+    assert "#define KV_" not in source
+
+
+def test_unix_keeps_its_keys(tmp_path: Path, kvlab: Run) -> None:
+    path = tmp_path / "kernels.json"
+    status, out, _ = kvlab("bench", "kernels", "--tokens", 64, "--head-dim", 64, "--json", path)
+    assert status == 0
+    assert "rows of 64, 64 tokens" in out
+    figures = json.loads(path.read_text())
+    for kernel in ("qk", "av"):
+        assert list(figures[kernel]) == ["plain_ns", "unrolled_ns", "viper_ns", "ratio"]
+        assert figures[kernel]["ratio"] > 5
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_token_costs_no_more_than_promised(tokens: dict[str, Any]) -> None:
+    costs = tokens["instructions_per_token"]
+    assert list(costs) == ["1", "63", "255"]
+    for name, most in MOST_PER_TOKEN.items():
+        assert costs["255"][name] <= most
+        assert costs["1"][name] < costs["63"][name] < costs["255"][name]
+
+
+@pytest.mark.slow
+def test_storing_costs_no_more_than_promised(tokens: dict[str, Any]) -> None:
+    cache = tokens["cache"]
+    for kind, most in MOST_PER_APPEND.items():
+        assert cache["append"][cache["kernels"]][kind]["hundredth"] <= most, kind
+    assert 500 < cache["commit"] < cache["append"]["thumb"]["int16"]["hundredth"]
+
+
+@pytest.mark.slow
+def test_the_millionth_costs_what_the_hundredth_does(tokens: dict[str, Any]) -> None:
+    for name in ("viper", "thumb"):
+        for kind, append in tokens["cache"]["append"][name].items():
+            assert append["millionth"] == pytest.approx(append["hundredth"], rel=0.02), (name, kind)
+    steps = tokens["cache"]["step_by_window"]
+    for window, step in steps.items():
+        assert step["millionth"] == pytest.approx(step["early"], rel=0.02), window
+    # It grows with the window alone, and no faster.
+    assert list(steps) == ["32", "64", "128", "256"]
+    growth = [steps[b]["early"] - steps[a]["early"] for a, b in (("64", "128"), ("128", "256"))]
+    assert growth[1] == pytest.approx(2 * growth[0], rel=0.05)
+
+
+@pytest.mark.slow
+def test_limits_follow_from_the_boards(tokens: dict[str, Any]) -> None:
+    assert set(tokens["limits"]) == {name for name in boards.names() if not boards.load(name).emulated}
+    pico = tokens["limits"]["rp2040"]
+    for name, instructions in tokens["instructions_per_token"]["255"].items():
+        assert pico["core_tokens_per_s"][name] == pytest.approx(125e6 / instructions)
+    # 12.5 MB/s of flash for the weights, 500 MB/s of SRAM for keys and values.
+    seconds = pico["weights_read_bytes"] / 12.5e6 + pico["kv_read_bytes"] / 500e6
+    assert pico["bus_tokens_per_s"] == pytest.approx(1 / seconds)
+    assert tokens["limits"]["esp32"]["core_tokens_per_s"] == {}
+
+
+def test_a_token_on_the_unix_port(tmp_path: Path, kvlab: Run) -> None:
+    path = tmp_path / "tokens.json"
+    words = ("--position", 9, "--position", 3, "--json", path)
+    status, out, _ = kvlab("bench", "tokens", *words)
+    assert status == 0
+    assert "One token on unix" in out
+    costs = json.loads(path.read_text())["ns_per_token"]
+    assert list(costs) == ["3", "9"]
+    assert all(ns > 0 for by in costs.values() for ns in by.values())
+
+
+# --- worst ---------------------------------------------------------------------------------------
+
+
+def test_the_dearest_calls(tmp_path: Path) -> None:
+    figures = figures_of(tmp_path, "worst", "--calls", 600)
+    assert figures["rounds"] == 600
+    operations = figures["operations"]
+    assert {"append_int16", "append_float32", "attend", "commit", "rollback"} < set(operations)
+    assert {"pool_alloc", "pool_free"} < set(operations)
+    for name, by in operations.items():
+        assert 50 < by["min"] <= by["mean"] <= by["max"], name
+        assert 0 <= by["max_at_call"] < by["calls"], name
+        # Nothing is dear now and then: the worst is near the mean.
+        assert by["max"] < 1.5 * by["mean"], name
+    assert operations["append_int16"]["calls"] == operations["commit"]["calls"] == 600
+    assert operations["pool_alloc"]["calls"] >= 600
+
+
+COUNTED_LOOPS = """
+import exact, micropython
+@micropython.asm_thumb
+def loop(r0):
+    label(AGAIN)
+    sub(r0, 1)
+    cmp(r0, 0)
+    bne(AGAIN)
+def count(n):
+    start = exact.begin()
+    loop(n)
+    return exact.end(start)
+count(1)  # what happens only once
+print([count(n) - count(1) for n in (2, 3, 4, 5, 11, 14, 101, 1001, 100001)])
+"""
+
+
+def test_counts_are_right_to_within_four(qemu) -> None:
+    got = json.loads(qemu.run(COUNTED_LOOPS))
+    want = [3 * (n - 1) for n in (2, 3, 4, 5, 11, 14, 101, 1001, 100001)]
+    assert all(abs(a - b) <= 4 for a, b in zip(got, want, strict=True)), got
+
+
+def test_the_dearest_calls_repeat_exactly(tmp_path: Path) -> None:
+    first, second = (figures_of(tmp_path, "worst", "--calls", 100) for _ in range(2))
+    for name, by in first["operations"].items():
+        for key in ("min", "max"):
+            assert second["operations"][name][key] == pytest.approx(by[key], abs=8), name
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def numbers(table: str) -> dict[tuple[str, str], float]:
+    """The cells of a Markdown table by first cell and head."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    head = rows[0]
+    return {
+        (row[0], name): sum(float(part.replace(",", "")) for part in cell.split("+"))
+        for row in rows[2:]
+        for name, cell in zip(head[1:], row[1:], strict=True)
+        if cell != "-"
+    }
+
+
+@pytest.mark.slow
+def test_the_page_tells_what_is_measured(products: dict[str, Any], tokens: dict[str, Any]) -> None:
+    """If not: kvlab bench page."""
+    told = page.read(page.PAGE.read_text())
+    assert tuple(sorted(told)) == tuple(sorted(page.NAMES))
+    for name, table in (
+        ("products", page.products(products)),
+        ("token", page.one_token(tokens)),
+        ("storing", page.storing(tokens)),
+        ("limits", page.limits(tokens)),
+    ):
+        want = numbers(table)
+        got = numbers(told[name])
+        assert got.keys() == want.keys(), name
+        for place, value in want.items():
+            if not place[1].startswith("C,"):  # another gcc, other code
+                assert got[place] == pytest.approx(value, rel=0.05), (name, place)
+
+
+def test_all_but_the_tables_stays() -> None:
+    text = page.PAGE.read_text()
+    assert page.rewritten(text, page.read(text)) == text
+    changed = page.rewritten(text, {"worst": "| new |"})
+    assert page.read(changed) == {**page.read(text), "worst": "| new |"}
+    assert changed.replace("| new |", page.read(text)["worst"]) == text
+
+
+def test_a_page_needs_places(tmp_path: Path, kvlab: Run) -> None:
+    path = tmp_path / "page.md"
+    path.write_text("# Nothing\n")
+    assert kvlab("bench", "page", "--page", path)[::2] == (
+        2,
+        "kvlab: error: --page: no place for the table products: <!-- products --> ... <!-- end -->\n",
+    )
+    assert path.read_text() == "# Nothing\n"
+
+
+# --- a board on a serial port --------------------------------------------------------------------
+
+
+@pytest.fixture
+def board(tmp_path: Path):
+    with PtyBoard(tmp_path / "flash.img") as board:
+        yield board
+
+
+def install(board: PtyBoard) -> None:
+    """mpy_kv and the apps where the board finds them."""
+    with connected(board.port) as link:
+        link.run(f"import sys; sys.path += {[str(paths.ROOT), str(paths.APPS)]!r}")
+
+
+def test_a_board_measures_what_it_has(board: PtyBoard, tmp_path: Path, kvlab: Run) -> None:
+    install(board)
+    path = tmp_path / "kernels.json"
+    status, out, _ = kvlab("bench", "kernels", "--target", board.port, "--json", path)
+    assert status == 0
+    figures = json.loads(path.read_text())
+    assert figures["unit"] == "ns"
+    assert figures["target"] == board.port
+    for kernel in ("qk", "av"):
+        for width in WIDTHS:
+            assert set(figures[kernel][width]) == {"plain", "viper", "per_call"}
+            assert figures[kernel][width]["viper"] > 0
+    assert "kernels 'thumb' cannot be used here" in out
+
+
+def test_a_board_tells_with_its_own_model(board: PtyBoard, tmp_path: Path, kvlab: Run) -> None:
+    install(board)
+    words = ("bench", "tokens", "--target", board.port, "--position", 3)
+    assert kvlab(*words)[::2] == (
+        1,
+        "kvlab: error: the board says RuntimeError: there is no model: kvlab deploy brings one\n",
+    )
+    with connected(board.port) as link:
+        link.run(
+            f"with open({str(paths.SHIPPED)!r}, 'rb') as source, open('model.mkvm', 'wb') as copy:\n"
+            " copied = copy.write(source.read())"
+        )
+    path = tmp_path / "tokens.json"
+    assert kvlab(*words, "--json", path)[0] == 0
+    assert set(json.loads(path.read_text())["ns_per_token"]) == {"3"}
+
+
+def test_a_board_without_the_modules(board: PtyBoard, kvlab: Run) -> None:
+    status, _, err = kvlab("bench", "kernels", "--target", board.port)
+    assert status == 2
+    assert f"--target {board.port}: ImportError" in err
+    assert "kvlab deploy" in err
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["kernels", "--target", "qemo"], '--target qemo: no such target; did you mean "qemu"?'),
+        (["kernels", "--target", "/dev/no-such"], "--target /dev/no-such: no such port"),
+        (["kernels", "--head-dim", "12"], "--head-dim 12: the unrolled loop takes multiples of 8"),
+        (["kernels", "--target", "qemu", "--tokens", "64"], "--tokens 64: only for --target unix"),
+        (["tokens", "--target", "/dev/no-such"], "--target /dev/no-such: no such port"),
+        (["tokens", "--target", "/dev/no-such", "--model", "x"], "--model x: a board on a serial port"),
+        (["tokens", "--model", "no-such.mkvm"], "--model no-such.mkvm: no such file"),
+        (["tokens", "--position", "0"], "Invalid value for '--position'"),
+        (["worst", "--target", "unix"], "Invalid value for '--target'"),
+        (["worst", "--calls", "1"], "Invalid value for '--calls'"),
+    ],
+)
+def test_bad_input_is_one_line(kvlab: Run, words: list[str], message: str) -> None:
+    status, _, err = kvlab("bench", *words)
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", ["kernels --target qemu", "tokens --target qemu", "worst", "page"])
+def test_missing_tools_are_named(
+    kvlab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status, _, err = kvlab("bench", *words.split())
+    assert status == 2
+    assert "apt-get install" in err
+    assert err.count("\n") == 1
+
+
+# --- native modules of C -------------------------------------------------------------------------
+
+
+def test_the_first_error_of_the_compiler_is_told(tmp_path: Path) -> None:
+    qemu_fixtures.built(targets.HEAP_BYTES)
+    code = tmp_path / "broken.c"
+    code.write_text("int f(void) { return nothing; }\n")
+    with pytest.raises(firmware.FirmwareError, match="nothing.*undeclared") as caught:
+        natmod.build(code, optimise="-O2")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_built_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    qemu_fixtures.built(targets.HEAP_BYTES)
+    first = twin.build()
+    before = {name: os.stat(folder / "twin.mpy").st_ino for name, folder in first.items()}
+    assert twin.build() == first
+    assert {name: os.stat(folder / "twin.mpy").st_ino for name, folder in first.items()} == before
+    assert len(set(first.values())) == len(first) == 2
+
+
+def test_the_linker_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(natmod.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(natmod.tools, "need", lambda *_tools: None)
+    with pytest.raises(BadInput, match="pip install pyelftools"):
+        twin.build()

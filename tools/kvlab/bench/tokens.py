@@ -1,0 +1,52 @@
+"""What one token of the stories app costs on a target, and on the emulated board what bounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kvlab.bench import targets
+from kvlab.bench.targets import Steps
+
+POSITIONS = (1, 63, 255)
+WINDOWS = 4  # of steps.py
+
+ORDER = ("viper", "thumb", "int16", "float32", "hundredth", "early", "millionth")
+
+COUNTED = "instructions_per_token"
+TIMED = "ns_per_token"
+
+
+def steps(target: str, positions: Sequence[int]) -> int:
+    """Of the progress bar."""
+    return max(positions) - 1 + (WINDOWS if target == targets.QEMU else 0)
+
+
+def measure(target: str, model: Path | None, positions: Sequence[int], done: Steps) -> dict[str, Any]:
+    """{"instructions_per_token" or "ns_per_token": {position: {kernels: ...}}, "window", ...}.
+
+    On the emulated board also "cache" (what steps.py counts) and "limits" (limits.of_boards, at the last
+    position). `model`: a board image; None for the one that a board has.
+    """
+    from kvlab.bench import limits  # slow to import
+
+    words = [str(model) if model else "", *sorted(set(positions))]
+    figures: dict[str, Any] = {"target": target, "model": str(model) if model else None}
+    figures |= _run(target, "tokens.py", words, done)
+    if target == targets.QEMU and model is not None:
+        last = max(positions)
+        figures["cache"] = _run(target, "steps.py", [], done)
+        visible = min(last + 1, int(figures["window"] or 0))
+        figures["limits"] = limits.of_boards(model, visible, costs(figures)[str(last)])
+    return figures
+
+
+def _run(target: str, script: str, words: Sequence[object], done: Steps) -> dict[str, Any]:
+    return targets.ordered(targets.run(target, script, words, done), *ORDER)
+
+
+def costs(figures: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Position -> kernels -> cost, in whatever unit."""
+    found: dict[str, dict[str, int]] = figures.get(COUNTED) or figures.get(TIMED) or {}
+    return found
