@@ -145,7 +145,7 @@ def weigh(scores: Ints, m: int, e: int) -> tuple[Ints, Ints]:
         small = below >> cut
         e = min(e, 17)
         near = np.minimum(small, (1 << 16) - 1)
-        t = fits(near * m + (1 << (e - 1))) >> e
+        t = fits(near * m) >> e  # rounded down
         t = np.where(small < 1 << 16, t, 1 << 20)
     seen = t < 7168
     return np.where(seen, EXP2[t & 255], 0), np.where(seen, t >> 8, 0)
@@ -174,8 +174,12 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int, int]
             p = fits(batch + ((1 << e) >> 1)) >> e
             small = int(p.sum())
             # What the rounding of the batch's weights has lost or gained in all, in 1/2^14.
-            factor = ((whole << 14 >> e) + small // 2) // small if small else 0
-            assert 0.96 * 2**14 < factor < 1.04 * 2**14 or not small
+            factor = 1 << 14
+            if e:
+                inverse = int(np.floor(2**21 / small + 0.5))
+                factor = int(fits((whole << 7 >> e) * fits(inverse, 0, 65535))) >> 14
+                assert abs(factor / 2**14 - whole / 2**e / small) < 2**-12
+            assert 0.96 * 2**14 < factor < 1.04 * 2**14
             lane = fits((codes[at : at + 8] * p[:, None]).sum(0), 0, 65535)
             down = min(bits + 19 - e, 31)
             assert down >= 0

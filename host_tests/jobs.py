@@ -55,7 +55,7 @@ class Job:
             upy.run(
                 HERE / "device" / "cache_job.py",
                 [*paths, kernels],
-                heap_bytes=64 << 20,
+                heap_bytes=96 << 20,
                 timeout=300,
             )
             return self.split(Path(paths[2]).read_bytes())

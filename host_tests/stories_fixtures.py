@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
-from stories import command, kernels
+from stories import files, kernels
 from stories.image import Image
 from stories.model import Llama, make_cache
 from tiny_model import write_tiny
@@ -75,7 +75,7 @@ def parse_logits(raw: bytes) -> np.ndarray:
 def dump(image: bytes, ids: list[int], **options) -> bytes:
     """dump() in this process, plain kernels."""
     out = io.BytesIO()
-    command.dump(llama(image, **options), io.BytesIO(np.array(ids, "<i4").tobytes()), out)
+    files.dump(llama(image, **options), io.BytesIO(np.array(ids, "<i4").tobytes()), out)
     return out.getvalue()
 
 

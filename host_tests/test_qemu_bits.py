@@ -89,6 +89,15 @@ def test_cases(arch: str, name: str, board, tmp_path: Path) -> None:
         assert got[case] == want[case], case
 
 
+@pytest.mark.parametrize(("arch", "name"), [run for run in RUNS if run[1] != "plain"])
+def test_every_call_of_a_kernel(arch: str, name: str, board) -> None:
+    assert int(board.run(DEVICE / "kernel_twins.py", [name], arch=arch, timeout=300)) > 5000
+
+
+def test_weights_at_every_exponent(qemu) -> None:
+    assert int(qemu.run(DEVICE / "weights_sweep.py", timeout=300)) == 110 * 4 * 3
+
+
 @pytest.mark.parametrize(("arch", "name"), APP_RUNS)
 def test_kernels_of_the_app(arch: str, name: str, board) -> None:
     lines = [json.loads(line) for line in stories_reference.GOLDEN.read_text().splitlines()]

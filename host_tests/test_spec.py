@@ -41,7 +41,7 @@ def test_worked_example_of_the_cache_buffer():
         cache.append(0, array("f", k), array("f", v))
         cache.commit()
     assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
-    assert (g.group, g.slots, g.row_bytes, g.layer_bytes, g.bytes()) == (4, 4, 4, 48, 176)
+    assert (g.group, g.slots, g.row_bytes, g.layer_bytes, g.bytes()) == (4, 4, 4, 48, 208)
     assert cache.visible() == [0, 2, 3]
 
 

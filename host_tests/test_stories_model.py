@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
-from stories import command
+from stories import files
 from stories.model import make_cache
 from stories_fixtures import (
     SHAPES,
@@ -27,7 +27,7 @@ from kvlab.models.reference import Reference, cross_entropy
 from kvlab.models.tokenizer import find_tokenizer
 from mpy_kv.errors import BadArgument, CacheFull
 
-RESET, SEEK = command.RESET, command.SEEK
+RESET, SEEK = files.RESET, files.SEEK
 
 
 def random_ids(count: int, vocab: int, seed: int = 1) -> list[int]:

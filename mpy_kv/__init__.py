@@ -6,7 +6,8 @@
     # then once                  cache.commit()
 
 Imports nothing but MicroPython's own modules, at import neither time nor asyncio. Memory comes from one
-bytearray (Geometry.bytes() says how much); after construction nothing allocates per token.
+bytearray (Geometry.bytes() says how much); after construction nothing allocates per token, and
+kernels.release() gives back what only construction needed.
 """
 
 __version__ = "0.1.0"

@@ -26,14 +26,9 @@ except ImportError:
 
 from array import array
 
-from . import kernels as kernel_sets
-from .arena import Arena
-from .codecs import BY_NAME
-from .errors import BadArgument, StepError
-from .geometry import MAX_BYTES, MAX_VISIBLE, Geometry
-from .kernels import params as P
-from .kernels.tables import EXP2, log_scale
-from .pools.fixed import FixedPool
+from .errors import BadArgument
+from .kernels.tables import TABLES
+from .lend import lend
 from .port import MICROPYTHON, addressof
 
 # What a layer holds in this step. _CUT: a staged layer is being stored; after an exception its window
@@ -42,6 +37,15 @@ _NOTHING = const(0)
 _STORED = const(1)
 _STAGED = const(2)
 _CUT = const(3)
+
+# Of KVCache._turn, an array because storing an attribute takes ten times as long in a class with properties.
+# A layer that is the object at _NEXT or _LAST needs no check of type and range.
+_NEXT = const(0)  # layer that append expects: one after the last it got
+_LAST = const(1)  # layer stored or staged last
+_RUNS_OF = const(2)  # position whose runs of visible slots the kernels' parameters hold, and the floor then
+_RUNS_FLOOR = const(3)
+_HIGH = const(4)  # at least 1 + highest position whose slot may have been written since
+_STEP = const(5)  # tokens of this step; 0: none is begun, and the marks mean nothing
 
 # Those of kernels/params.py that run per token, as constants: a test holds the two together.
 _N = const(0)
@@ -53,43 +57,24 @@ _VSCALES = const(8)
 _QUERY = const(17)
 _SINK_QUERY = const(18)
 _SLICE = const(19)
-_OUT_AT = const(28)
 _OUT_SHIFT = const(29)
 _Q_AT = const(30)
 _HEADS = const(31)
 _HEAD_DIM = const(32)
+_QUERY_BYTES = const(33)
 _SETS = const(34)
 _Q_SHIFT = const(35)
-_QUERIES = const(39)
-_E_CODES = const(0)
-_E_SCALES = const(2)
-_E_COUNT = const(4)
-_E_AT = const(9)
-_E_SHIFT = const(10)
+_QUERIES = const(28)
+_RUN = const(39)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_MASK = const(0x00FF00FF)
+_TOO_LARGE = const(-1)
 
 _UNSEEN = object()  # no array, and not None
-
-
-def _per_layer(name, value, layers):
-    """`value` as a list with one entry a layer."""
-    if type(value) is int:
-        return [value] * layers
-    if not isinstance(value, (list, tuple)):
-        raise BadArgument("%s must be a whole number or a list, got %r" % (name, value))
-    if len(value) != layers:
-        raise BadArgument("%s must be one number or %d (one a layer), got %d" % (name, layers, len(value)))
-    return list(value)
-
-
-def _shifts(name, value, layers, default):
-    """Per-layer array of BIAS + shift."""
-    if value is None:
-        return default
-    value = _per_layer(name, value, layers)
-    for s in value:
-        if type(s) is not int or s < -31 or s > 31:
-            raise BadArgument("%s must be whole numbers in -31..31, got %r" % (name, s))
-    return array("i", [P.BIAS + s for s in value])
+_len = len  # a module's own name is found at once, a built-in one behind a hundred others
 
 
 class KVCache:
@@ -101,101 +86,22 @@ class KVCache:
     """
 
     def __init__(self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None):
-        if not isinstance(geometry, Geometry):
-            raise BadArgument("geometry must be a Geometry, got %s" % type(geometry).__name__)
         g = self.geometry = geometry
-        if g.codec not in BY_NAME:
-            raise BadArgument(
-                "codec %r is for sizes only; a cache takes %s" % (g.codec, ", ".join(sorted(BY_NAME)))
-            )
-        what = "window" if g.capacity is None else "capacity"
-        if g.max_visible > MAX_VISIBLE:
-            raise BadArgument(
-                "%d tokens visible at once: at most %d; lower %s %d"
-                % (g.max_visible, MAX_VISIBLE, what, g.window)
-            )
-        if g.bytes() >= MAX_BYTES:
-            raise BadArgument(
-                "the buffer needs %d bytes, a board addresses less than 2^30; lower %s %d"
-                % (g.bytes(), what, g.window)
-            )
-        if kernels is None:
-            kernels = kernel_sets.best()
-        if not hasattr(kernels, "qk"):
-            raise BadArgument("kernels must be a set from mpy_kv.kernels.get(name), got %r" % (kernels,))
-        self.kernels = kernels
-
-        floats = array("i", [0] * g.layers)
-        self._k_shift = self._v_shift = self._q_shift = self._out_shift = floats
+        made = lend("mpy_kv.setup").parts(g, buffer, kv_shift, q_shift, out_shift, kernels)
+        self.kernels, self.buffer, self.pool, self._codes, self._a, self._e = made[:6]
         self._int16 = kv_shift is not None
-        if self._int16:
-            pairs = _per_layer("kv_shift", kv_shift, g.layers)
-            pairs = [(s, s) if type(s) is int else s for s in pairs]
-            for s in pairs:
-                if not isinstance(s, (list, tuple)) or len(s) != 2:
-                    raise BadArgument(
-                        "kv_shift of a layer must be a whole number or (k_shift, v_shift), got %r" % (s,)
-                    )
-            self._k_shift = _shifts("kv_shift", [s[0] for s in pairs], g.layers, None)
-            self._v_shift = _shifts("kv_shift", [s[1] for s in pairs], g.layers, None)
-            self._q_shift = _shifts("q_shift", q_shift, g.layers, self._k_shift)
-            self._out_shift = _shifts("out_shift", out_shift, g.layers, self._v_shift)
-        elif q_shift is not None or out_shift is not None:
-            raise BadArgument("q_shift and out_shift need kv_shift (int16 input)")
-
-        arena = Arena(g.bytes(), buffer)
-        self.buffer = arena.buffer
-        self.pool = FixedPool(arena, g.layers, g.layer_bytes)
-        self._codes = array("i", [0] * g.layers)  # offset of a layer's K codes
-        for layer in range(g.layers):
-            block = self.pool.alloc(g.layer_bytes)
-            self.pool.set_owner(block, layer)
-            self.pool.lock(block)
-            self._codes[layer] = self.pool.offset(block)
-        arena.take(arena.free_bytes())
-        first = arena.start
-
-        self._runs = array("i", [0] * 12)
-        self._runs_at = -1
-        self._runs_floor = -1
-        a = self._a = array("i", [0] * P.A_COUNT)
-        a[P.ROW] = g.row_bytes
-        a[P.SLICES] = g.slices
-        a[P.WIDTH] = g.slice_bytes
-        a[P.SLICE_WIDTH] = g.slice_width
-        a[P.SCALE_STRIDE] = g.scale_stride
-        a[P.SCORES] = first + g.at_scores
-        a[P.DOTS] = first + g.at_dots
-        a[P.KSCALE] = first + g.at_kscale
-        a[P.VSCALE] = first + g.at_vscale
-        a[P.SCALE_ROW] = g.scale_row
-        a[P.UNITS] = first + g.at_units
-        a[P.SUMS] = first + g.at_sums
-        a[P.QUERIES] = first + g.at_queries
-        a[P.QUERY_BYTES] = g.query_bytes
-        a[P.QUERY_SET] = g.query_words
-        a[P.HEADS] = g.heads
-        a[P.HEAD_DIM] = g.head_dim
-        a[P.MASK31] = 0x7FFFFFFF
-        a[P.LOG_SCALE], a[P.LOG_EXP] = log_scale(g.head_dim)
-        e = self._e = array("i", [0] * P.E_PARAMS)
-        e[P.E_HEAD] = g.head_stride
-        e[P.E_STRIDE] = g.scale_stride
-        e[P.E_COUNT] = g.width
-        e[P.E_GROUP] = g.group
-        e[P.E_WIDTH] = g.slice_width
-        e[P.E_BYTES] = g.slice_bytes
-        e[P.E_SLICES] = g.slices
-        e[P.E_MASK31] = 0x7FFFFFFF
+        self._q_shift, self._out_shift = made[6:]
+        self._q_row = g.heads * g.head_dim
 
         # State. Each change is ordered so that an exception between any two lines (KeyboardInterrupt may
         # come anywhere) leaves the state before it, or the state after it: the store that decides comes last.
         self.length = 0  # tokens committed = position of the next one; written by commit, rollback, seek
         self._gone = 0  # evicted tokens less the positions that show them: see evicted_tokens
         self._floor = 0  # no ring token before this position is visible; beyond length: the window is empty
-        self._high = 0  # at least 1 + highest position whose slot may have been written since
-        self._n = 0  # tokens of this step; 0: none is begun, and the marks mean nothing
+        self._layers = g.layers
         self._mark = bytearray(g.layers)
+        self._turn = array("i", [0, 0, -1, 0, 0, 0])  # see _NEXT
+        self._holding = False  # whether any of these may be an array
         self._staged_k = [None] * g.layers
         self._staged_v = [None] * g.layers
         # Arrays seen and found good, by role and layer: checked once, as checking allocates. First the one
@@ -230,20 +136,29 @@ class KVCache:
         Keys come rotated at position `length`. Raises BadArgument, OutOfRange (a value not finite or
         beyond the scale range), CacheFull (no window and `capacity` reached); visible state unchanged.
         """
-        if type(layer) is not int or not 0 <= layer < len(self._mark):
-            self._refuse("layer", layer)
+        turn = self._turn
+        if layer is not turn[_NEXT]:
+            self._check_layer(layer)
         if k is not self._ok_k[layer]:
             self._admit(self._ok_k, layer, k, "k")
         if v is not self._ok_v[layer]:
             self._admit(self._ok_v, layer, v, "v")
         w = self._e[_E_COUNT]
-        if len(k) != w or len(v) != w:
-            self._refuse("length", len(k), len(v), 1)
-        self._begin(layer, 1)
-        self._store(layer, k, v, 0)
-        self._mark[layer] = _STORED
+        if _len(k) != w or _len(v) != w:
+            self._refuse("length", _len(k), _len(v), 1)
+        mark = self._mark
+        if turn[_STEP] != 1 or mark[layer]:
+            self._begin(1)
+        e = self._e
+        e[_E_LAYER] = layer
+        done = self.kernels.encode(self.buffer, k, v, e)
+        if done < 0:
+            self._refuse("value", "k" if done == _TOO_LARGE else "v", layer, 0)
+        mark[layer] = _STORED
+        turn[_LAST] = layer
+        layer += 1
+        turn[_NEXT] = layer if layer < self._layers else 0
 
-    @micropython.native
     def prefill(self, layer, k, v, n):
         """Stage n tokens of `layer` (k, v: n rows of kv_heads*head_dim); keeps references until commit.
 
@@ -253,60 +168,60 @@ class KVCache:
         """
         if type(n) is not int or n < 1:
             self._refuse("n", n)
-        if type(layer) is not int or not 0 <= layer < len(self._mark):
-            self._refuse("layer", layer)
+        self._check_layer(layer)
         if k is not self._ok_k[layer]:
             self._admit(self._ok_k, layer, k, "k")
         if v is not self._ok_v[layer]:
             self._admit(self._ok_v, layer, v, "v")
-        w = self._e[_E_COUNT] * n
-        if len(k) < w or len(v) < w:
+        if min(len(k), len(v)) < n * self._e[_E_COUNT]:
             self._refuse("length", len(k), len(v), n)
-        self._begin(layer, n)
+        if n != self._turn[_STEP] or self._mark[layer]:
+            self._begin(n)
+        self._holding = True
         self._staged_k[layer] = k
         self._staged_v[layer] = v
         self._mark[layer] = _STAGED
+        self._turn[_LAST] = layer
 
     @micropython.native
-    def _begin(self, layer, n):
-        """Enter `layer` into the step; a layer that is in already begins the step anew."""
-        mark = self._mark
-        if self.geometry.capacity is not None and self.length + n > self.geometry.capacity:
+    def _begin(self, n):
+        """Begin a step of n tokens, at its first layer or at one that is in the last step already."""
+        g = self.geometry
+        p = self.length
+        if g.capacity is not None and p + n > g.capacity:
             self._refuse("full", n)
-        if self._n == 0 or mark[layer] or n != self._n:
-            if self._n or self._high > self.length:
-                self.abort()
-            i = len(mark)
-            while i:
-                i -= 1
-                mark[i] = 0
-            if self._floor > self.length:
-                self._floor = self.length
-            self._n = n
+        if self._turn[_STEP] or self._turn[_HIGH] > p:
+            self.abort()
+        mark = self._mark
+        i = self._layers
+        while i:
+            i -= 1
+            mark[i] = 0
+        if self._floor > p:
+            self._floor = p
+        self._aim(p, 0)
+        self._turn[_STEP] = n
 
     @micropython.native
-    def _store(self, layer, k, v, i):
-        """Encode row i of k and v at position length + i."""
+    def _aim(self, p, at):
+        """Have encode() read row `at` and write to the slot of position p."""
         g = self.geometry
         e = self._e
-        p = self.length + i
-        if p >= self._high:
-            self._high = p + 1  # before the first byte is written
-        slot = p
-        if p >= g.sinks:
-            slot = g.sinks + (p - g.sinks) % g.ring_slots
-        codes = self._codes[layer]
-        e[_E_AT] = i * g.width
-        e[_E_CODES] = codes + slot * g.row_bytes
-        e[_E_SCALES] = codes + g.codes_bytes + slot * 2
-        e[_E_SHIFT] = self._k_shift[layer]
-        if self.kernels.encode(self.buffer, k, e) < 0:
-            self._refuse("value", "k", layer, i)
-        e[_E_CODES] += g.plane_bytes
-        e[_E_SCALES] += g.plane_bytes
-        e[_E_SHIFT] = self._v_shift[layer]
-        if self.kernels.encode(self.buffer, v, e) < 0:
-            self._refuse("value", "v", layer, i)
+        if p >= self._turn[_HIGH]:
+            self._turn[_HIGH] = p + 1  # before the first byte is written
+        sinks = g.sinks
+        if p >= sinks:
+            p = sinks + (p - sinks) % g.ring_slots
+        e[_E_SLOT] = p
+        e[_E_AT] = at * e[_E_COUNT]
+
+    def _store(self, layer, i):
+        """Encode row i of what is staged at position length + i."""
+        self._aim(self.length + i, i)
+        self._e[_E_LAYER] = layer
+        done = self.kernels.encode(self.buffer, self._staged_k[layer], self._staged_v[layer], self._e)
+        if done < 0:
+            self._refuse("value", "k" if done == _TOO_LARGE else "v", layer, i)
 
     # Attention
 
@@ -318,8 +233,8 @@ class KVCache:
         read only if the geometry has sinks; without it sinks are scored with q. Query head h uses KV
         head h // (heads / kv_heads). int16 results saturate.
         """
-        if type(layer) is not int or not 0 <= layer < len(self._mark):
-            self._refuse("layer", layer)
+        if layer is not self._turn[_LAST]:
+            self._check_layer(layer)
         if q is not self._ok_q[layer]:
             self._admit(self._ok_q, layer, q, "q")
         if out is not self._ok_out[layer]:
@@ -330,12 +245,12 @@ class KVCache:
         elif qs is not self._ok_qs[layer]:
             self._admit(self._ok_qs, layer, qs, "q_sinks")
         mark = self._mark[layer]
-        if n != self._n or mark == _NOTHING or mark == _CUT or (mark == _STORED and n != 1):
+        if n != self._turn[_STEP] or mark == _NOTHING or mark == _CUT or (mark == _STORED and n != 1):
             self._refuse_attend(layer, mark, n)
-        n = self._n
-        w = n * self._a[_HEADS] * self._a[_HEAD_DIM]
-        if len(q) < w or len(out) < w or len(qs) < w or (n == 1 and len(q) != w):
-            self._refuse("rows", len(q), len(out), len(qs), w)
+        n = self._turn[_STEP]
+        w = n * self._q_row
+        if _len(q) != w and (n == 1 or _len(q) < w) or _len(out) < w or (qs is not q and _len(qs) < w):
+            self._refuse("rows", _len(q), _len(out), _len(qs), w)
         if mark == _STAGED:
             self._check_staged(layer, n)
             self._check_apart(layer, q, out, qs)
@@ -343,86 +258,111 @@ class KVCache:
         i = 0
         while i < n:
             if mark == _STAGED:
-                self._store(layer, self._staged_k[layer], self._staged_v[layer], i)
+                self._store(layer, i)
             self._attend_row(layer, q, out, qs, i)
             i += 1
         self._mark[layer] = _STORED
 
     @micropython.native
     def _attend_row(self, layer, q, out, qs, i):
+        # Attribute, element and call cost about as much as ten tokens of a kernel: none that can be spared.
+        p = self.length + i
+        turn = self._turn
+        if p != turn[_RUNS_OF] or self._floor != turn[_RUNS_FLOOR]:
+            self._look(p)
         g = self.geometry
         a = self._a
         buf = self.buffer
         kernels = self.kernels
-        runs = self._runs
-        self._look(self.length + i)
-        heads = g.heads
-        row = heads * g.head_dim
-        a[_Q_AT] = i * row
-        a[_SETS] = 1
-        a[_SINK_QUERY] = 0
+        qk = kernels.qk
+        score = kernels.score
+        weights = kernels.weights
+        av = kernels.av
+        emit = kernels.emit
+        tables = TABLES
+        a[_Q_AT] = i * self._q_row
+        sets = 1
         if qs is not q:
-            a[_SETS] = 2
-            a[_SINK_QUERY] = g.query_words
-        a[_Q_SHIFT] = self._q_shift[layer]
-        a[_OUT_SHIFT] = self._out_shift[layer]
+            sets = 2
+        if a[_SETS] != sets:
+            a[_SETS] = sets
+            a[_SINK_QUERY] = g.query_words if sets == 2 else 0
+        if self._int16:
+            a[_Q_SHIFT] = self._q_shift[layer]
+            a[_OUT_SHIFT] = self._out_shift[layer]
         if kernels.query(buf, q, qs, a) < 0:
             self._refuse("value", "q", layer, i)
-        codes = self._codes[layer]
         slices = g.slices
-        share = heads // g.kv_heads
-        last = -1
-        h = 0
-        while h < heads:
-            kv = h // share
-            a[_CODES] = codes + kv * g.head_stride
-            a[_VCODES] = a[_CODES] + g.plane_bytes
-            a[_QUERY] = a[_QUERIES] + h * g.query_bytes
-            a[_OUT_AT] = i * row + h * g.head_dim
-            first = kv * g.head_dim // g.group
-            if first != last:
-                a[_SCALES] = codes + g.codes_bytes + first * g.scale_stride
-                a[_VSCALES] = a[_SCALES] + g.plane_bytes
-                kernels.scales(buf, a, runs, 0)
-                kernels.scales(buf, a, runs, 1)
-                last = first
-            s = 0
-            while s < slices:
-                a[_SLICE] = s
-                kernels.qk(buf, buf, a, runs)
-                kernels.score(buf, a)
-                s += 1
-            kernels.weights(buf, a, EXP2)
-            s = 0
-            while s < slices:
-                a[_SLICE] = s
-                kernels.share(buf, a)
-                kernels.av(buf, buf, a, runs)
-                kernels.emit(buf, a, out)
-                s += 1
-            h += 1
+        plane = g.plane_bytes
+        codes = self._codes[layer]
+        scales = codes + g.codes_bytes
+        query = a[_QUERIES]
+        query_bytes = a[_QUERY_BYTES]
+        a[_SLICE] = 0
+        kv = g.kv_heads
+        per_kv = g.heads // kv
+        per_scales = g.group // g.head_dim  # KV heads that share their scales
+        same_scales = 0
+        while kv:
+            kv -= 1
+            a[_CODES] = codes
+            a[_VCODES] = codes + plane
+            codes += g.head_stride
+            if same_scales == 0:
+                a[_SCALES] = scales
+                a[_VSCALES] = scales + plane
+                scales += slices * g.scale_stride
+                kernels.scales(buf, buf, 0, a)
+                kernels.scales(buf, buf, 1, a)
+                same_scales = per_scales
+            if same_scales:
+                same_scales -= 1
+            h = per_kv
+            while h:
+                h -= 1
+                a[_QUERY] = query
+                query += query_bytes
+                if slices == 1:
+                    qk(buf, buf, _MASK, a)
+                    score(buf, buf, 0, a)
+                    weights(buf, buf, tables, a)
+                    av(buf, buf, _MASK, a)
+                    emit(buf, a, out)
+                    continue
+                s = 0
+                while s < slices:
+                    a[_SLICE] = s
+                    qk(buf, buf, _MASK, a)
+                    score(buf, buf, 0, a)
+                    s += 1
+                s = 0
+                while s < slices:
+                    a[_SLICE] = s
+                    weights(buf, buf, tables, a)
+                    av(buf, buf, _MASK, a)
+                    emit(buf, a, out)
+                    s += 1
 
     @micropython.native
     def _look(self, p):
         """Runs of slots that the token at position p sees, oldest first, itself last."""
-        if p == self._runs_at and self._floor == self._runs_floor:
-            return
-        self._runs_at = -1
+        turn = self._turn
+        turn[_RUNS_OF] = -1
         g = self.geometry
-        r = self._runs
+        a = self._a
         sinks = g.sinks
         row = g.row_bytes
-        j = 0
+        j = _RUN
         n = sinks
         if p < sinks:
             n = p + 1
         total = n
         if n:
-            r[0] = 0
-            r[1] = 0
-            r[2] = n
-            r[3] = 1
-            j = 4
+            a[j] = 0
+            a[j + 1] = 0
+            a[j + 2] = n
+            a[j + 3] = 1
+            j += 4
         low = self._low(p + 1)
         n = p + 1 - low
         if n > 0:
@@ -431,21 +371,21 @@ class KVCache:
             k = g.ring_slots - at
             if k > n:
                 k = n
-            r[j] = (sinks + at) * row
-            r[j + 1] = (sinks + at) * 2
-            r[j + 2] = k
-            r[j + 3] = 0
+            a[j] = (sinks + at) * row
+            a[j + 1] = (sinks + at) * 2
+            a[j + 2] = k
+            a[j + 3] = 0
             j += 4
             if n > k:
-                r[j] = sinks * row
-                r[j + 1] = sinks * 2
-                r[j + 2] = n - k
-                r[j + 3] = 0
+                a[j] = sinks * row
+                a[j + 1] = sinks * 2
+                a[j + 2] = n - k
+                a[j + 3] = 0
                 j += 4
-        self._a[_N] = total
-        self._a[_RUNS] = j >> 2
-        self._runs_floor = self._floor
-        self._runs_at = p
+        a[_N] = total
+        a[_RUNS] = (j - _RUN) >> 2
+        turn[_RUNS_FLOOR] = self._floor
+        turn[_RUNS_OF] = p
 
     @micropython.native
     def _low(self, length):
@@ -463,23 +403,26 @@ class KVCache:
     def commit(self):
         """Make the step's tokens part of the sequence in all layers. Raises StepError if one is missing."""
         mark = self._mark
-        layers = len(mark)
-        n = self._n
+        layers = self._layers
+        n = self._turn[_STEP]
+        staged = False
         layer = 0
         while layer < layers:
             if n == 0 or mark[layer] != _STORED:
                 self._check_unstored(layer, n)
+                staged = True
             layer += 1
-        layer = 0
-        while layer < layers:
-            if mark[layer] == _STAGED:
-                mark[layer] = _CUT
-                i = 0
-                while i < n:
-                    self._store(layer, self._staged_k[layer], self._staged_v[layer], i)
-                    i += 1
-                mark[layer] = _STORED
-            layer += 1
+        if staged:
+            layer = 0
+            while layer < layers:
+                if mark[layer] == _STAGED:
+                    mark[layer] = _CUT
+                    i = 0
+                    while i < n:
+                        self._store(layer, i)
+                        i += 1
+                    mark[layer] = _STORED
+                layer += 1
         self._drop()
         # Until here the old state, with nothing pending; this one store makes it the new one.
         self.length += n
@@ -487,25 +430,25 @@ class KVCache:
     @micropython.native
     def _drop(self):
         """End the step: nothing is pending."""
-        self._n = 0
-        layer = len(self._mark)
-        while layer:
-            layer -= 1
-            self._staged_k[layer] = None
-            self._staged_v[layer] = None
+        self._turn[_STEP] = 0
+        if self._holding:
+            layer = self._layers
+            while layer:
+                layer -= 1
+                self._staged_k[layer] = None
+                self._staged_v[layer] = None
+            self._holding = False
 
-    @micropython.native
     def abort(self):
         """Forget the uncommitted step. What a long prefill has overwritten is gone in all layers alike."""
-        low = self._high - self.geometry.ring_slots
+        low = self._turn[_HIGH] - self.geometry.ring_slots
         if low > self.length:
             low = self.length
         if low > self._floor:
             self._floor = low
         self._drop()
-        self._high = self.length
+        self._turn[_HIGH] = self.length
 
-    @micropython.native
     def rollback(self, n):
         """Forget the n newest tokens (and any uncommitted step). What the ring had evicted stays gone:
         no token becomes visible that was not visible before. Raises BadArgument if n > length."""
@@ -522,29 +465,23 @@ class KVCache:
         if low > kept:
             self._gone += low - kept
         self.length = length
-        self._high = length
+        self._turn[_HIGH] = length
 
     def seek(self, position):
         """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps."""
         if type(position) is not int or position < self.length or position >= 1 << 29:
-            raise BadArgument(
-                "position %r must be a whole number from length %d to 2^29" % (position, self.length)
-            )
+            self._refuse("seek", position)
         if self.geometry.capacity is not None or self.length < self.geometry.sinks:
-            raise StepError(
-                "seek needs a window and all %d sinks stored, length is %d"
-                % (self.geometry.sinks, self.length)
-            )
+            self._refuse("seek_early")
         self.abort()
         self._floor = position
         skipped = position - self.length
-        self._high = position
+        self._turn[_HIGH] = position
         self.length = position
         self._gone -= skipped
 
     # Looking
 
-    @micropython.native
     def sink_query_position(self, i=0):
         """Position at which to rotate the query of the step's token i for the sinks: as if the cache
         held only what it sees (StreamingLLM, arXiv:2309.17453)."""
@@ -552,14 +489,13 @@ class KVCache:
         most = self.geometry.max_visible - 1
         return p if p < most else most
 
-    @micropython.native
     def _visible_count(self):
         g = self.geometry
         n = g.sinks
         if self.length < n:
             return self.length
         low = self._low(self.length)
-        lost = self._high - g.ring_slots
+        lost = self._turn[_HIGH] - g.ring_slots
         if lost > low:
             low = lost
         if low < self.length:
@@ -577,65 +513,43 @@ class KVCache:
         """Stored vector of a visible token as floats, kv_heads*head_dim long; which: "k" or "v".
 
         Exact: code * scale. Allocates; for tests and tools."""
-        if which not in ("k", "v"):
-            raise BadArgument("which must be 'k' or 'v', got %r" % (which,))
-        if position not in self.visible():
-            raise BadArgument("position %r is not visible" % (position,))
-        codes, scales = self._at(layer, which == "v", position)
-        return [
-            c * m * 2.0**e
-            for c, m, e in BY_NAME[self.geometry.codec].read(self.buffer, self.geometry, codes, scales)
-        ]
+        return lend("mpy_kv.audit").read(self, layer, which, position)
 
-    def _at(self, layer, value, position):
+    def place(self, layer, which, position):
+        """Where in `buffer` a token's vector lies, which: "k" or "v": offsets of head 0's codes and of group
+        0's scale, the others head_stride and scale_stride further on. For tests and benches."""
         g = self.geometry
-        if type(layer) is not int or not 0 <= layer < g.layers:
-            self._refuse("layer", layer)
+        self._check_layer(layer)
         slot = g.slot(position)
-        base = self._codes[layer] + (g.plane_bytes if value else 0)
+        base = self._codes[layer] + (g.plane_bytes if which == "v" else 0)
         return base + slot * g.row_bytes, base + g.codes_bytes + slot * 2
+
+    def kernel_arguments(self):
+        """(buffer, parameters), what kernels take, as the last attend left them: for benches, which call
+        kernels by themselves. The head is the last one, the slice parameters[SLICE] (kernels/params.py)."""
+        return self.buffer, self._a
 
     def stats(self):
         """A new dict (allocates)."""
-        return {
-            "tokens": self.length,
-            "visible_tokens": self._visible_count(),
-            "evicted_tokens": self.evicted_tokens,
-            "kv_bytes": self.kv_bytes,
-            "buffer_bytes": self.buffer_bytes,
-            "pending_layers": sum([1 for m in self._mark if m]) if self._n else 0,
-            "kernels": self.kernels.name,
-            "pool": self.pool.stats(),
-        }
+        return lend("mpy_kv.audit").stats(self, len([m for m in self._mark if m]) if self._turn[_STEP] else 0)
 
     def check(self):
         """Number of broken invariants (0 = sound). O(visible bytes), allocates."""
-        g = self.geometry
-        bad = self.pool.check()
-        positions = self.visible()
-        if len(positions) > g.max_visible or len(positions) != self._visible_count():
+        bad = 0
+        if len(self.visible()) != self._visible_count():
             bad += 1
-        if positions != sorted(set(positions)) or (positions and positions[-1] != self.length - 1):
-            # The newest token may be gone only after seek, rollback or a long prefill cut short.
-            if not self._floor >= self.length and not self._high - g.ring_slots >= self.length:
-                bad += 1
-        if self._floor < 0 or self.length > self._high or self._n < 0:
+        if self._floor < 0 or self.length > self._turn[_HIGH] or self._turn[_STEP] < 0:
             bad += 1
-        if not 0 <= self.evicted_tokens:
-            bad += 1
-        slots = [g.slot(p) for p in positions]
-        if len(set(slots)) != len(slots):
-            bad += 1
-        codec = BY_NAME[g.codec]
-        for layer in range(g.layers):
-            for value in (False, True):
-                for p in positions:
-                    codes, scales = self._at(layer, value, p)
-                    bad += codec.broken(self.buffer, g, codes, scales)
-        return bad
+        # The newest token may be gone only after seek, rollback or a long prefill cut short.
+        lost = self._turn[_HIGH] - self.geometry.ring_slots
+        newest_gone = self._floor >= self.length or lost >= self.length
+        return bad + lend("mpy_kv.audit").check(self, newest_gone)
 
-    # Checks that few tokens need. Bytecode, which takes a fifth of native code's memory; its frames stay
-    # below the 12 words from which on they are allocated.
+    # Checks that few tokens need.
+
+    def _check_layer(self, layer):
+        if type(layer) is not int or not 0 <= layer < self._layers:
+            self._refuse("layer", layer)
 
     def _admit(self, seen, layer, x, name):
         """Make x the array that `seen` holds for this layer, checked unless it was there before."""
@@ -705,16 +619,16 @@ class KVCache:
         if not MICROPYTHON or not (type(out) is memoryview or type(x) is memoryview):
             return False
         d = addressof(out) - addressof(x)
-        size = self._n * (2 if self._int16 else 4)
+        size = self._turn[_STEP] * (2 if self._int16 else 4)
         if kv:
             return 0 - self._a[_HEADS] * self._a[_HEAD_DIM] * size < d < self._e[_E_COUNT] * size
         return 0 < d < self._a[_HEADS] * self._a[_HEAD_DIM] * size
 
     def _refuse_attend(self, layer, mark, n):
-        if self._n == 0 or mark == _NOTHING:
+        if self._turn[_STEP] == 0 or mark == _NOTHING:
             self._refuse("attend_early", layer)
-        if n != self._n:
-            self._refuse("attend_other", n, self._n)
+        if n != self._turn[_STEP]:
+            self._refuse("attend_other", n, self._turn[_STEP])
         self._refuse("attend_cut" if mark == _CUT else "attend_again", layer)
 
     def _refuse_commit(self, layer, n):
@@ -722,7 +636,5 @@ class KVCache:
         self._refuse("commit", ready, layer, n and self._mark[layer] == _CUT)
 
     def _refuse(self, what, *about):
-        """Raise the error `what`. Its texts are loaded by the first: most programs meet none."""
-        from . import refusals
-
-        getattr(refusals, what)(self, *about)
+        """Raise the error `what`. Its texts are lent: most programs meet none."""
+        getattr(lend("mpy_kv.refusals"), what)(self, *about)

@@ -127,7 +127,7 @@ class Geometry:
         m = self.max_visible
         self.scale_row = 2 * m
         self.query_sets = 2 if self.sinks else 1
-        self.query_words = 4 * self.slices + 2 * self.slices * _up(self.slice_width, 4)
+        self.query_words = 4 * self.slices + 2 * self.slices * _up(self.slice_width, 8)
         self.query_bytes = 16 + self.query_sets * self.query_words
         at = self.layers * self.layer_bytes
         self.at_scores = at

@@ -21,6 +21,14 @@ if MICROPYTHON:
         EMITTER = True
     except SyntaxError:
         pass
+# Whether it has the Thumb assembler: asked with two lines, as the names in a file would stay in memory.
+THUMB = False
+if EMITTER:
+    try:
+        exec("import micropython\n@micropython.asm_thumb\ndef f():\n nop()\n", {})
+        THUMB = True
+    except SyntaxError:
+        pass
 
 try:
     from uctypes import addressof

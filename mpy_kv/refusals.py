@@ -1,6 +1,6 @@
 """What KVCache says when it refuses a call: one function a reason, each raises. Off every hot path.
 
-Loaded by the first refusal, for the texts take memory. `cache` is the KVCache, unchanged here.
+Lent (mpy_kv/lend.py), for the texts take memory. `cache` is the KVCache, unchanged here.
 """
 
 from .errors import BadArgument, CacheFull, OutOfRange, StepError
@@ -42,6 +42,18 @@ def value(cache, name, layer, i):
 
 def rollback(cache, n):
     raise BadArgument("rollback of %r tokens: must be 0..%d, the length" % (n, cache.length))
+
+
+def seek(cache, position):
+    raise BadArgument(
+        "position %r must be a whole number from length %d to 2^29" % (position, cache.length)
+    )
+
+
+def seek_early(cache):
+    raise StepError(
+        "seek needs a window and all %d sinks stored, length is %d" % (cache.geometry.sinks, cache.length)
+    )
 
 
 def full(cache, n):

@@ -1,6 +1,7 @@
 """Wrong arguments of every kind, with what must be said; the same list under CPython and MicroPython.
 
-usage: bad_input.py KERNELS    prints the complaints as a JSON list, and the number of cases
+usage: bad_input.py KERNELS [EVERY]    tries each EVERYth case [1]; prints the complaints as a JSON list, and the
+number of cases
 """
 
 import json
@@ -371,6 +372,6 @@ def complaint(case, bench):
 
 if __name__ == "__main__":
     the_bench = Bench(kernels.get(sys.argv[1]))
-    the_cases = cases()
+    the_cases = cases()[:: int(sys.argv[2]) if len(sys.argv) > 2 else 1]
     complaints = [complaint(c, the_bench) for c in the_cases]
     print(json.dumps([[c for c in complaints if c], len(the_cases)]))

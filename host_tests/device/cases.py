@@ -36,7 +36,7 @@ def step(cache, k, v, q=None, q_sinks=None):
 
 def scale(cache, layer, which, position, group):
     """A stored scale as a number."""
-    codes, scales = cache._at(layer, which == "v", position)
+    codes, scales = cache.place(layer, which, position)
     at = scales + group * cache.geometry.scale_stride
     m, e = half(cache.buffer[at] | cache.buffer[at + 1] << 8)
     return m * 2.0**e
@@ -101,8 +101,8 @@ def dots(kernel_set, rows, q):
     a[P.SLICES] = 1
     a[P.QUERY] = query_at
     a[P.DOTS] = dots_at
-    runs = array("i", [0, 0, len(rows), 0])
-    kernel_set.qk(buf, buf, a, runs)
+    a[P.RUN + 2] = len(rows)
+    kernel_set.qk(buf, buf, P.MASK, a)
     return [get32(buf, dots_at + 4 * i) for i in range(len(rows))]
 
 

@@ -26,7 +26,7 @@ class Counting:
         def kernel(*arguments):
             n = 0
             if name != "encode":
-                n = arguments[1 if name in ("score", "weights", "share", "emit", "scales") else -2][0]
+                n = arguments[1 if name == "emit" else -1][0]
             if name == "query":
                 n = 0
             calls, tokens = self.calls.get(name, (0, 0))

@@ -1,8 +1,9 @@
 """The hot path: one protocol, several sets of kernels, picked by trial.
 
-A set is anything with the functions of plain.py (encode, query, scales, qk, score, weights, share, av,
-emit) and a `name`. `best()` returns the fastest set that this port can load and that gives the plain
-twin's bits on the check vectors; a set that does not is dropped and the reason kept in `reasons`.
+A set is anything with the functions of plain.py (encode, query, scales, qk, score, weights, av, emit) and
+a `name`: thumb, viper, plain, or a host's own. `best()` returns the fastest set that this port can load and
+that gives the plain twin's bits on the check vectors; a set that does not is dropped and the reason kept in
+`reasons`.
 The check runs once, at the first cache; it takes a few thousand plain operations.
 """
 
@@ -11,7 +12,7 @@ from .family import Family
 FAMILY = Family(
     __name__,
     __file__[: __file__.rfind("/") + 1],
-    ("encode", "query", "scales", "qk", "score", "weights", "share", "av", "emit"),
+    ("encode", "query", "scales", "qk", "score", "weights", "av", "emit"),
 )
 
 NAMES = FAMILY.names

@@ -6,9 +6,8 @@ compare(reference, candidate) -> "" or where they differ, and, if it pays, `thum
 kernels in Thumb assembler, for boards with an Arm core.
 """
 
-import sys
-
-from ..port import load_native
+from ..lend import lend, take_back
+from ..port import THUMB, load_native
 
 
 class KernelSet:
@@ -22,10 +21,6 @@ class KernelSet:
             except (KeyError, AttributeError):
                 raise ValueError("function %s is missing" % key)
             setattr(self, key, f)
-
-
-def _module(name):
-    return __import__(name, None, None, ("x",))
 
 
 class Family:
@@ -51,7 +46,7 @@ class Family:
     def plain(self):
         """The plain twin: the definition."""
         if "plain" not in self._found:
-            self._found["plain"] = KernelSet("plain", _module(self.package + ".plain"), self.names)
+            self._found["plain"] = KernelSet("plain", lend(self.package + ".plain"), self.names)
         return self._found["plain"]
 
     def _viper(self, skip=()):
@@ -59,6 +54,8 @@ class Family:
 
     def _thumb(self):
         """What thumb.py lacks is viper's."""
+        if not THUMB:
+            raise ImportError("no Thumb assembler on this port")
         found = load_native(self._folder + "thumb.py", self.package)
         for name in self.names:
             if name not in found:
@@ -100,7 +97,7 @@ class Family:
         except (ImportError, SyntaxError, ValueError, OSError) as error:
             return str(error)
         try:
-            wrong = _module(self.package + ".selfcheck").compare(self.plain(), found)
+            wrong = lend(self.package + ".selfcheck").compare(self.plain(), found)
         except MemoryError:
             raise  # says nothing about the set
         except Exception as error:
@@ -120,11 +117,8 @@ class Family:
         return self.plain()
 
     def release(self):
-        """Let go of the plain twin and the self-check, 7 to 14 KB of a board's heap; get("plain") loads the
-        twin anew. For a program that has its set and will not change it."""
+        """Let go of the plain twin, the self-check and all else that was lent (mpy_kv/lend.py), 14 KB of a
+        board's heap; get("plain") loads the twin anew. For a program that has its set and will not change it.
+        """
         self._found.pop("plain", None)
-        package = sys.modules.get(self.package)
-        for part in ("plain", "selfcheck"):
-            sys.modules.pop(self.package + "." + part, None)
-            if hasattr(package, part):
-                delattr(package, part)
+        take_back()

@@ -27,10 +27,13 @@ from .params import (
     E_COUNT,
     E_GROUP,
     E_HEAD,
-    E_SCALES,
-    E_SHIFT,
+    E_LAYER,
+    E_PLANE,
+    E_ROW,
     E_SLICES,
+    E_SLOT,
     E_STRIDE,
+    E_TABLE,
     E_WIDTH,
     HEAD_DIM,
     HEADS,
@@ -40,7 +43,6 @@ from .params import (
     LOG_SCALE,
     MAX,
     N,
-    OUT_AT,
     OUT_SHIFT,
     Q_AT,
     Q_SHIFT,
@@ -49,6 +51,7 @@ from .params import (
     QUERY_BYTES,
     QUERY_SET,
     ROW,
+    RUN,
     RUNS,
     SCALE_ROW,
     SCALE_STRIDE,
@@ -62,12 +65,14 @@ from .params import (
     SUMS,
     TOO_LARGE,
     UNITS,
+    V_TOO_LARGE,
     VCODES,
     VSCALE,
     WHI,
     WIDTH,
     WLO,
 )
+from .tables import FRACTION, LEAST_SUM, TABLES
 
 _BATCH = 8
 
@@ -143,25 +148,35 @@ def _code(m, exp, sm, se):
     return (n + sm) // (2 * sm)
 
 
-def encode(buf, x, e):
-    """One token's K or V of one layer: x[E_AT : E_AT + E_COUNT] to codes and scales at a slot.
+def encode(buf, k, v, e):
+    """One token's K and V of one layer, elements E_AT .. of k and v, to codes and scales at slot E_SLOT.
 
     Every group gets the smallest float16 scale that clips nothing (127 * scale >= its largest value),
-    rounded up; code = x / scale rounded, halves away from zero. Returns TOO_LARGE for a value that is
-    not finite or whose scale would exceed 65504; the slot then holds rubbish, which is why only
-    commit() makes it visible.
+    rounded up; code = x / scale rounded, halves away from zero. Returns TOO_LARGE, or V_TOO_LARGE, for a
+    value that is not finite or whose scale would exceed 65504; the slot then holds rubbish, which is
+    why only commit() makes it visible.
     """
-    shift = e[E_SHIFT]
+    table = E_TABLE + 3 * e[E_LAYER]
+    codes = e[table] + e[E_SLOT] * e[E_ROW]
+    scales = e[table] + e[E_CODES] + 2 * e[E_SLOT]
+    if not _encode(buf, k, e, codes, scales, e[table + 1]):
+        return TOO_LARGE
+    if not _encode(buf, v, e, codes + e[E_PLANE], scales + e[E_PLANE], e[table + 2]):
+        return V_TOO_LARGE
+    return 0
+
+
+def _encode(buf, x, e, head, scale_at, shift):
+    """Whether a vector could be stored: codes of head 0 at `head`, scale of group 0 at `scale_at`."""
     at = e[E_AT]
-    head, piece = e[E_CODES], 0
-    scale_at = e[E_SCALES]
+    piece = 0
     for _ in range(e[E_COUNT] // e[E_GROUP]):
         big, exp = _largest(x, at, e[E_GROUP], shift)
         sm, se, half = 1, 0, 0
         if big:
             sm, se, t, k = _scale(big, exp, 127)
             if se > 5:
-                return TOO_LARGE
+                return False
             if se < -24:
                 k += -24 - se
                 sm = (t + (1 << k) - 1) >> k if k <= 30 else 1
@@ -186,16 +201,17 @@ def encode(buf, x, e):
             if piece == e[E_SLICES]:
                 piece = 0
                 head += e[E_HEAD]
-    return 0
+    return True
 
 
 def query(buf, q, qs, a):
     """Query records of all heads: 7-bit codes packed for the two-in-one multiply, scale, dot shift.
 
     q (and qs, the same queries rotated for the sinks, if a[SETS] is 2) share one scale per head, so
-    that scores of sinks and window compare. Record: int32 sm, se + 2048, dot shift, 0; then a set (or
+    that scores of sinks and window compare. Record: int32 sm, se + 2048, dot shift, element; then a set (or
     two): int32 constant per slice, then per word of codes b0..b3 the pair q2 + (q0 << 16),
-    q3 + (q1 << 16). constant = (number of negative q2, q3) - 128 * sum(q): see qk().
+    q3 + (q1 << 16), zeros where a slice has an odd number of words. constant = (number of negative q2, q3)
+    - 128 * sum(q): see qk().
     """
     shift = a[Q_SHIFT]
     d = a[HEAD_DIM]
@@ -234,6 +250,10 @@ def query(buf, q, qs, a):
                     _put32(buf, word_at, c[2] + (c[0] << 16))
                     _put32(buf, word_at + 4, c[3] + (c[1] << 16))
                     word_at += 8
+                if a[WIDTH] & 4:
+                    _put32(buf, word_at, 0)
+                    _put32(buf, word_at + 4, 0)
+                    word_at += 8
                 _put32(buf, const_at + 4 * piece, const)
             most = max(most, total)
         _put32(buf, rec, sm)
@@ -242,11 +262,11 @@ def query(buf, q, qs, a):
         while (127 * most >> r) + a[SLICES] > 1 << 15:  # B3
             r += 1
         _put32(buf, rec + 8, r)
-        _put32(buf, rec + 12, 0)
+        _put32(buf, rec + 12, at)
     return 0
 
 
-def scales(buf, a, runs, which):
+def scales(buf, same, which, a):
     """Scales of the visible tokens, all slices of a head, as fixed point relative to the largest.
 
     which 0: K, 1: V. uint16 = mantissa << 4 >> (largest exponent - own), B2.
@@ -255,16 +275,16 @@ def scales(buf, a, runs, which):
     top = 0
     for s in range(a[SLICES]):
         for r in range(a[RUNS]):
-            at = src + s * a[SCALE_STRIDE] + runs[4 * r + 1]
-            for i in range(runs[4 * r + 2]):
+            at = src + s * a[SCALE_STRIDE] + a[RUN + 4 * r + 1]
+            for i in range(a[RUN + 4 * r + 2]):
                 top = max(top, _get16(buf, at + 2 * i))
     top = max(top >> 10, 1)
     a[KEXP + which] = top
     for s in range(a[SLICES]):
         out = dst + s * a[SCALE_ROW]
         for r in range(a[RUNS]):
-            at = src + s * a[SCALE_STRIDE] + runs[4 * r + 1]
-            for i in range(runs[4 * r + 2]):
+            at = src + s * a[SCALE_STRIDE] + a[RUN + 4 * r + 1]
+            for i in range(a[RUN + 4 * r + 2]):
                 h = _get16(buf, at + 2 * i)
                 e, m = h >> 10, h & 1023
                 if e:
@@ -276,8 +296,10 @@ def scales(buf, a, runs, which):
     return 0
 
 
-def qk(buf, same, a, runs):
+def qk(buf, same, mask, a):
     """Dot of slice a[SLICE] of the query with every visible row: int32 to DOTS. `same` is buf again.
+
+    It and `mask`, params.MASK, are arguments because viper keeps the first three in registers.
 
     The codes are unsigned; two products come out of one multiply: for a word b0..b3 and
     Q = q2 + (q0 << 16), ((b0 + (b2 << 16)) * Q) >> 16 = b0*q0 + b2*q2 - (q2 < 0), exactly: the lower
@@ -286,10 +308,11 @@ def qk(buf, same, a, runs):
     """
     out = a[DOTS]
     words = a[WIDTH] // 4
+    padded = (words + 1) // 2 * 2
     for r in range(a[RUNS]):
-        set_at = a[QUERY] + 16 + (a[SINK_QUERY] if runs[4 * r + 3] else 0)
+        set_at = a[QUERY] + 16 + (a[SINK_QUERY] if a[RUN + 4 * r + 3] else 0)
         const = _get32(buf, set_at + 4 * a[SLICE])
-        q_at = set_at + 4 * a[SLICES] + 8 * words * a[SLICE]
+        q_at = set_at + 4 * a[SLICES] + 8 * padded * a[SLICE]
         q = []
         for i in range(words):
             even, odd = _get32(buf, q_at + 8 * i), _get32(buf, q_at + 8 * i + 4)
@@ -298,8 +321,8 @@ def qk(buf, same, a, runs):
                 q.append((4 * i + low, (word - half) >> 16))
                 q.append((4 * i + low + 2, half))
         const -= sum([c < 0 for k, c in q if k & 2])
-        row = a[CODES] + a[SLICE] * a[WIDTH] + runs[4 * r]
-        for _ in range(runs[4 * r + 2]):
+        row = a[CODES] + a[SLICE] * a[WIDTH] + a[RUN + 4 * r]
+        for _ in range(a[RUN + 4 * r + 2]):
             dot = const
             for k, c in q:
                 dot += buf[row + k] * c
@@ -309,15 +332,15 @@ def qk(buf, same, a, runs):
     return 0
 
 
-def score(buf, a):
-    """Dots of slice a[SLICE] times their scales, added up over slices in SCORES; largest to MAX."""
+def score(buf, same, spare, a):
+    """Dots of slice a[SLICE] times their scales, added up over slices in SCORES; largest to MAX.
+
+    `spare` is any number: viper uses its register."""
     s = a[SLICE]
     r = _get32(buf, a[QUERY] + 8)
     top = -(1 << 31)
     for t in range(a[N]):
-        y = (_get32(buf, a[DOTS] + 4 * t) >> r) * _get16(
-            buf, a[KSCALE] + s * a[SCALE_ROW] + 2 * t
-        )  # B3
+        y = (_get32(buf, a[DOTS] + 4 * t) >> r) * _get16(buf, a[KSCALE] + s * a[SCALE_ROW] + 2 * t)  # B3
         if s:
             y += _get32(buf, a[SCORES] + 4 * t)
         _put32(buf, a[SCORES] + 4 * t, y)
@@ -326,85 +349,78 @@ def score(buf, a):
     return 0
 
 
-def weights(buf, a, exp2):
-    """Scores to weights 2^-(t/256), t = (MAX - score) in 1/256 of a doubling; their sum to WHI, WLO.
+def _small(us):
+    """Weights of a batch as small ints p on one exponent: (ps, e, factor), u = p * 2^e * factor / 2^14.
 
-    SCORES[t] becomes T | whole << 16 with weight = T >> whole, T = 4096 * 2^-fraction (0: none).
+    The factor, 0.97..1.03, is the batch's true sum over the sum of its small weights: equal weights all
+    err by the same half unit, and without it the result would by as much, up to 3 %.
+    """
+    whole = sum(us)
+    e = 0
+    while whole >> e > 252:
+        e += 1
+    if e == 0:
+        return us, 0, 1 << 14
+    ps = [u + (1 << e - 1) >> e for u in us]
+    whole = whole >> e - 7 if e > 7 else whole << 7 - e  # 15 bits
+    return ps, e, whole * TABLES[FRACTION + sum(ps) - LEAST_SUM] >> 14
+
+
+def weights(buf, same, tables, a):
+    """Scores to small weights of slice a[SLICE], in DOTS; `tables` is tables.TABLES.
+
+    The weight of a token is T >> whole = 2^-(t / 256), t = (MAX - score) in 1/256 of a doubling, rounded
+    down (all err alike, and only ratios count), T = 4096 * 2^-fraction; beyond 28 doublings it is 0. Their
+    sum goes to WHI, WLO. Times its V scale (B4), it shares an exponent with those of its batch (B5).
+    Batches of 8 count from the oldest visible token, whatever the runs: ring and pages of any size give
+    the same bits. UNITS[batch] = factor | shift << 16 of av(); CORR: see there.
     """
     m = _get32(buf, a[QUERY]) * a[LOG_SCALE]
     k = 10 if m < 1 << 25 else 11
     m >>= k
     se = _get32(buf, a[QUERY] + 4) - 2048
     e = a[LOG_EXP] + 21 - k - se - a[KEXP] - _get32(buf, a[QUERY] + 8)
-    # t = d * m / 2^e. Only t < 7168 (28 doublings) counts, so d >> down fits 16 bits there.
+    # t = d * m / 2^e. Only t < 7168 (28 doublings) counts; d >> down then fits 16 bits, as m >= 2^14.
     down = 0
     if e < 1:
         e, m = 1, 32767
     elif e > 17:
         down = min(e - 17, 31)
         e = 17
-    total = 0
-    for i in range(a[N]):
-        at = a[SCORES] + 4 * i
-        d = a[MAX] - _get32(buf, at) >> down
-        w = 0
-        if d < 1 << 16:
-            t = d * m + (1 << e - 1) >> e
-            if t < 7168:
-                w = exp2[t & 255] | t >> 8 << 16
-                total += (w & 0xFFFF) << 15 >> (t >> 8)
-        _put32(buf, at, w)
-    a[WHI] = total >> 16
-    a[WLO] = total & 0xFFFF
-    return 0
-
-
-def share(buf, a):
-    """Weights times the V scales of slice a[SLICE], as small ints that share an exponent per batch.
-
-    Batches of 8 count from the oldest visible token, whatever the runs: ring and pages of any size
-    give the same bits. DOTS[t] = small weight (B5), UNITS[batch] = factor | shift << 16 of av(), CORR =
-    what the offset 128 adds to every channel.
-
-    The factor, 2^14 times 0.97..1.03, is the batch's true sum over the sum of its small weights: equal
-    weights all err by the same half unit, and without it the result would by as much, up to 3 %.
-    """
     n = a[N]
     unit = _bits(n) + 5 + 14  # B6
-    corr = 0
+    total = corr = 0
     for b in range(0, n, _BATCH):
         us = []
-        for t in range(b, min(b + _BATCH, n)):
-            w = _get32(buf, a[SCORES] + 4 * t)
-            f = _get16(buf, a[VSCALE] + a[SLICE] * a[SCALE_ROW] + 2 * t)
-            us.append((w & 0xFFFF) * f >> (w >> 16))  # B4
-        e = 0
-        while sum(us) >> e > 252:
-            e += 1
-        total = 0
-        for i, u in enumerate(us):
-            p = u + (1 << e >> 1) >> e
-            total += p
+        for i in range(b, min(b + _BATCH, n)):
+            d = a[MAX] - _get32(buf, a[SCORES] + 4 * i) >> down
+            t = d * m >> e
+            u = 0
+            if t < 7168:
+                u = tables[t & 255] * _get16(buf, a[VSCALE] + a[SLICE] * a[SCALE_ROW] + 2 * i) >> (t >> 8)
+                total += tables[t & 255] << 15 >> (t >> 8)
+            us.append(u)
+        ps, e_batch, factor = _small(us)
+        for i, p in enumerate(ps):
             _put32(buf, a[DOTS] + 4 * (b + i), p)
-        factor = 0
-        if total:
-            whole = sum(us)
-            whole = whole >> e - 14 if e > 14 else whole << 14 - e
-            factor = (whole + (total >> 1)) // total
-        r = min(unit - e, 31)
+        r = min(unit - e_batch, 31)
         _put32(buf, a[UNITS] + 4 * (b // _BATCH), factor | r << 16)
-        corr += (total << 7) * factor >> r
+        corr += (sum(ps) << 7) * factor >> r
+    a[WHI] = total >> 16
+    a[WLO] = total & 0xFFFF
     a[CORR] = corr
     return 0
 
 
-def av(buf, same, a, runs):
-    """Small weights times the codes of slice a[SLICE], summed over tokens: int32 to SUMS, offset in."""
+def av(buf, same, mask, a):
+    """Small weights times the codes of slice a[SLICE], summed over tokens: int32 to SUMS, offset in.
+
+    Arguments as in qk()."""
     start = a[VCODES] + a[SLICE] * a[WIDTH]
     rows = []
     for r in range(a[RUNS]):
-        for i in range(runs[4 * r + 2]):
-            rows.append(start + runs[4 * r] + i * a[ROW])
+        for i in range(a[RUN + 4 * r + 2]):
+            rows.append(start + a[RUN + 4 * r] + i * a[ROW])
     for c in range(a[WIDTH]):
         total = 0
         for b in range(0, len(rows), _BATCH):
@@ -418,7 +434,8 @@ def av(buf, same, a, runs):
 
 
 def emit(buf, a, out):
-    """SUMS less CORR over the sum of weights, to out[OUT_AT ..] of slice a[SLICE]; int16 saturates."""
+    """SUMS less CORR over the sum of weights, to slice a[SLICE] of the head's place in `out`, which is that
+    of its query; int16 saturates."""
     w = a[WHI] << 16 | a[WLO]
     we = 0
     while w > 65535:
@@ -429,7 +446,7 @@ def emit(buf, a, out):
     # and a little, however peaked the weights are.
     down = we + 8 - _bits(a[N]) - 5
     x = a[KEXP + 1] - 36
-    at = a[OUT_AT] + a[SLICE] * a[SLICE_WIDTH]
+    at = _get32(buf, a[QUERY] + 12) + a[SLICE] * a[SLICE_WIDTH]
     shift = a[OUT_SHIFT]
     for c in range(a[SLICE_WIDTH]):
         z = _get32(buf, a[SUMS] + 4 * c) - a[CORR]

@@ -1,6 +1,6 @@
-"""2^-x, from integers only, so that every interpreter holds the same bits.
+"""2^-x and 1/x, from integers only, so that every interpreter holds the same bits.
 
-Made once at import: 512 bytes, never written again.
+Made once at import: 780 bytes, never written again.
 """
 
 from array import array
@@ -9,45 +9,23 @@ FRACTION = 256  # entries: x = i / 256
 ONE = 4096  # 2^0 in the table's unit: 12 bits and one value of 13
 
 
-def _exp2_table():
+# Sums of a batch's small weights where they are rounded at all: see weights() in plain.py.
+LEAST_SUM = 123
+MOST_SUM = 256
+
+
+def _tables():
     step = 1070838486  # round(2^30 * 2^(-1/256)); the recurrence drifts by < 2^-20 over 256 steps
-    table = array("H", bytes(2 * FRACTION))
+    table = array("H", bytes(2 * (FRACTION + MOST_SUM + 1 - LEAST_SUM)))
     x = 1 << 30
     for i in range(FRACTION):
         table[i] = (x + (1 << 17)) >> 18
         x = (x * step + (1 << 29)) >> 30
+    for s in range(LEAST_SUM, MOST_SUM + 1):
+        table[FRACTION + s - LEAST_SUM] = ((1 << 22) // s + 1) >> 1
     return table
 
 
-EXP2 = _exp2_table()
+TABLES = _tables()  # 2^-(i / 256) in units of 1 / ONE, then 2^21 / sum: one array, one argument
 
-
-def log_scale(head_dim):
-    """log2(e) / sqrt(head_dim) as (mantissa of 15 bits, e): mantissa * 2^-e."""
-    # isqrt of head_dim * 2^60, by Newton from above: enough bits that every head_dim rounds right
-    n = head_dim << 60
-    root = 1 << ((n.bit_length() if hasattr(n, "bit_length") else _bits(n)) // 2 + 1)
-    while True:
-        better = (root + n // root) >> 1
-        if better >= root:
-            break
-        root = better
-    x = (1549082005 << 50) // root  # log2(e) * 2^30, over root = sqrt(head_dim) * 2^30
-    e = 50
-    while x >= 1 << 16:
-        x >>= 1
-        e -= 1
-    x = (x + 1) >> 1
-    e -= 1
-    if x == 1 << 15:
-        x >>= 1
-        e -= 1
-    return x, e
-
-
-def _bits(n):
-    bits = 0
-    while n:
-        n >>= 1
-        bits += 1
-    return bits
+del _tables

@@ -14,165 +14,148 @@ _HI = const(16)
 
 
 @micropython.viper
-def encode(buf: ptr8, x: ptr8, e: ptr32) -> int:
-    base = int(buf)
-    shift = int(e[10])
-    at = int(e[9])
-    head = base + int(e[0])
-    scale_at = base + int(e[2])
-    piece = 0
-    groups = int(e[4]) // int(e[5])  # viper: allow divide because a group has values
-    mask31 = int(e[11])
-    while groups:
-        groups -= 1
-        # Largest magnitude of the group, as 24 bits and an exponent.
-        big = 0
-        n = int(e[5])
-        if shift:
-            p16 = ptr16(int(x) + (at << 1))
-            while n:
-                v = int(p16[0])
-                if v & 0x8000:
-                    v = 65536 - v
-                if v > big:
-                    big = v
-                p16 = ptr16(int(p16) + 2)
-                n -= 1
-            ex = 64 - shift
-            if big:
-                if big < 0x10000:
-                    big <<= 8
-                    ex -= 8
-                if big < 0x10000:
-                    big <<= 8
-                    ex -= 8
-                if big < 0x100000:
-                    big <<= 4
-                    ex -= 4
-                if big < 0x400000:
-                    big <<= 2
-                    ex -= 2
-                if big < 0x800000:
-                    big <<= 1
-                    ex -= 1
-        else:
-            p32 = ptr32(int(x) + (at << 2))
-            while n:
-                v = int(p32[0]) & mask31
-                if v > big:
-                    big = v
-                p32 = ptr32(int(p32) + 4)
-                n -= 1
-            ex = big >> 23
-            if ex:
-                big = (big & 0x7FFFFF) | 0x800000
-            else:
-                big = 0
-            ex -= 150
-        # Smallest float16 scale sm * 2^se with 127 * scale >= largest.
-        sm = 1
-        se = 0
-        half = 0
-        if big:
-            t = (big + 126) // 127
-            k = 6
-            sm = (t + 63) >> 6
-            if sm > 2047:
-                k = 7
-                sm = (t + 127) >> 7
-            se = ex + k
-            if se > 5:
-                return -1
-            if se < -24:
-                k += -24 - se
-                if k > 30:
-                    sm = 1
-                else:
-                    sm = (t + (1 << k) - 1) >> k
-                se = -24
-                half = sm
-            else:
-                half = ((se + 25) << 10) + sm - 1024
-        p16 = ptr16(scale_at)
-        p16[0] = half
-        scale_at += int(e[3])
-        two = sm << 1
-        inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
-        # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
-        pieces = int(e[5]) // int(e[6])  # viper: allow divide because a piece has values
-        while pieces:
-            pieces -= 1
-            out = ptr8(head + piece * int(e[7]))
-            c = int(e[6])
+def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
+    base = int(out)
+    layer = ptr32(int(e) + 56 + int(e[0]) * 12)
+    mask31 = int(e[13])
+    value = 0
+    while value < 2:
+        shift = int(layer[1])
+        x = int(k)
+        head = base + int(layer[0]) + int(e[1]) * int(e[10])
+        scale_at = base + int(layer[0]) + int(e[11]) + (int(e[1]) << 1)
+        if value:
+            shift = int(layer[2])
+            x = int(v)
+            head += int(e[12])
+            scale_at += int(e[12])
+        x += int(e[2]) << (1 if shift else 2)
+        piece = 0
+        groups = int(e[3]) // int(e[4])  # viper: allow divide because a group has values
+        while groups:
+            groups -= 1
+            # Largest magnitude of the group, as 24 bits and an exponent.
+            big = 0
+            n = int(e[4])
             if shift:
-                p16 = ptr16(int(x) + (at << 1))
-                at += c
-                s = 65 - shift - se
-                while c:
-                    v = int(p16[0])
-                    neg = v & 0x8000
-                    if neg:
-                        v = 65536 - v
-                    if s >= 0:
-                        v = v << s
-                    elif s > -31:
-                        v = v >> (0 - s)
-                    else:
-                        v = 0
-                    v += sm
-                    code = (v * inv) >> 23
-                    if v - code * two >= two:
-                        code += 1
-                    if neg:
-                        out[0] = 128 - code
-                    else:
-                        out[0] = 128 + code
-                    out = ptr8(int(out) + 1)
+                p16 = ptr16(x)
+                while n:
+                    w = int(p16[0])
+                    if w & 0x8000:
+                        w = 65536 - w
+                    if w > big:
+                        big = w
                     p16 = ptr16(int(p16) + 2)
-                    c -= 1
+                    n -= 1
+                ex = 64 - shift
+                if big:
+                    big = big << 8
+                    ex -= 8
+                    while big < 0x800000:
+                        big = big << 1
+                        ex -= 1
             else:
-                p32 = ptr32(int(x) + (at << 2))
-                at += c
-                s = se + 149
-                while c:
-                    v = int(p32[0])
-                    neg = (v >> 31) & 1
-                    k = s - ((v >> 23) & 255)
-                    if k < 24:
-                        v = ((v & 0x7FFFFF) | 0x800000) >> k
+                p32 = ptr32(x)
+                while n:
+                    w = int(p32[0]) & mask31
+                    if w > big:
+                        big = w
+                    p32 = ptr32(int(p32) + 4)
+                    n -= 1
+                ex = big >> 23
+                if ex:
+                    big = (big & 0x7FFFFF) | 0x800000
+                else:
+                    big = 0
+                ex -= 150
+            # Smallest float16 scale sm * 2^se with 127 * scale >= largest.
+            sm = 1
+            se = 0
+            half = 0
+            if big:
+                t = (big + 126) // 127
+                cut = 6
+                sm = (t + 63) >> 6
+                if sm > 2047:
+                    cut = 7
+                    sm = (t + 127) >> 7
+                se = ex + cut
+                if se > 5:
+                    return 0 - 1 - value
+                if se < -24:
+                    cut += -24 - se
+                    if cut > 30:
+                        sm = 1
                     else:
-                        v = 0
-                    v += sm
-                    code = (v * inv) >> 23
-                    if v - code * two >= two:
+                        sm = (t + (1 << cut) - 1) >> cut
+                    se = -24
+                    half = sm
+                else:
+                    half = ((se + 25) << 10) + sm - 1024
+            p16 = ptr16(scale_at)
+            p16[0] = half
+            scale_at += int(e[9])
+            two = sm << 1
+            inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
+            # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
+            pieces = int(e[4]) // int(e[5])  # viper: allow divide because a piece has values
+            while pieces:
+                pieces -= 1
+                out = ptr8(head + piece * int(e[6]))
+                c = int(e[5])
+                while c:
+                    if shift:
+                        w = int(ptr16(x)[0])
+                        x += 2
+                        neg = w & 0x8000
+                        if neg:
+                            w = 65536 - w
+                        cut = shift + se - 65
+                        if cut < 1:
+                            w = w << (0 - cut)
+                        elif cut < 31:
+                            w = w >> cut
+                        else:
+                            w = 0
+                    else:
+                        w = int(ptr32(x)[0])
+                        x += 4
+                        neg = (w >> 31) & 1
+                        cut = se + 149 - ((w >> 23) & 255)
+                        if cut < 24:
+                            w = ((w & 0x7FFFFF) | 0x800000) >> cut
+                        else:
+                            w = 0
+                    w += sm
+                    code = (w * inv) >> 23
+                    if w - code * two >= two:
                         code += 1
                     if neg:
-                        out[0] = 128 - code
-                    else:
-                        out[0] = 128 + code
+                        code = 0 - code
+                    out[0] = 128 + code
                     out = ptr8(int(out) + 1)
-                    p32 = ptr32(int(p32) + 4)
                     c -= 1
-            c = int(e[7]) - int(e[6])
-            while c:
-                out[0] = 128
-                out = ptr8(int(out) + 1)
-                c -= 1
-            piece += 1
-            if piece == int(e[8]):
-                piece = 0
-                head += int(e[1])
+                c = int(e[6]) - int(e[5])
+                while c:
+                    out[0] = 128
+                    out = ptr8(int(out) + 1)
+                    c -= 1
+                piece += 1
+                if piece == int(e[7]):
+                    piece = 0
+                    head += int(e[8])
+        value += 1
     return 0
 
 
 @micropython.viper
-def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:  # viper: allow far-jump because 1.24 just takes it
+def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
     base = int(buf)
     shift = int(a[35])
     d = int(a[32])
     heads = int(a[31])
     at = int(a[30])
-    rec = base + int(a[39])
+    rec = base + int(a[28])
     mask31 = int(a[36])
     while heads:
         heads -= 1
@@ -203,20 +186,10 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:  # viper: allow far-ju
         if shift:
             ex = 64 - shift
             if big:
-                if big < 0x10000:
-                    big <<= 8
-                    ex -= 8
-                if big < 0x10000:
-                    big <<= 8
-                    ex -= 8
-                if big < 0x100000:
-                    big <<= 4
-                    ex -= 4
-                if big < 0x400000:
-                    big <<= 2
-                    ex -= 2
-                if big < 0x800000:
-                    big <<= 1
+                big = big << 8
+                ex -= 8
+                while big < 0x800000:
+                    big = big << 1
                     ex -= 1
         else:
             ex = big >> 23
@@ -309,6 +282,10 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:  # viper: allow far-ju
                     else:
                         wp[1] = odd + code
                         wp = ptr32(int(wp) + 8)
+                if int(a[4]) & 4:
+                    wp[0] = 0
+                    wp[1] = 0
+                    wp = ptr32(int(wp) + 8)
                 cp[0] = c0
                 cp = ptr32(int(cp) + 4)
             if total > most:
@@ -319,32 +296,41 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:  # viper: allow far-ju
             n += 1
         r32 = ptr32(rec)
         r32[2] = n
-        r32[3] = 0
+        r32[3] = at
         at += d
         rec += int(a[33])
     return 0
 
 
 @micropython.viper
-def scales(buf: ptr8, a: ptr32, runs: ptr32, which: int) -> int:
+def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
     base = int(buf)
     src = base + (int(a[8]) if which else int(a[7]))
-    dst = base + (int(a[13]) if which else int(a[12]))
     top = 0
     s = int(a[3])
     while s:
         s -= 1
-        r = ptr32(int(runs))
+        r = ptr32(int(a) + 156)
         left = int(a[1])
         while left:
             left -= 1
             p = ptr16(src + int(r[1]))
             n = int(r[2])
             r = ptr32(int(r) + 16)
+            while n > 3:
+                if int(p[0]) > top:
+                    top = int(p[0])
+                if int(p[1]) > top:
+                    top = int(p[1])
+                if int(p[2]) > top:
+                    top = int(p[2])
+                if int(p[3]) > top:
+                    top = int(p[3])
+                p = ptr16(int(p) + 8)
+                n -= 4
             while n:
-                h = int(p[0])
-                if h > top:
-                    top = h
+                if int(p[0]) > top:
+                    top = int(p[0])
                 p = ptr16(int(p) + 2)
                 n -= 1
         src += int(a[9])
@@ -356,11 +342,12 @@ def scales(buf: ptr8, a: ptr32, runs: ptr32, which: int) -> int:
     else:
         a[20] = top
     src = base + (int(a[8]) if which else int(a[7]))
+    dst = base + (int(a[13]) if which else int(a[12]))
     s = int(a[3])
     while s:
         s -= 1
         o = ptr16(dst)
-        r = ptr32(int(runs))
+        r = ptr32(int(a) + 156)
         left = int(a[1])
         while left:
             left -= 1
@@ -369,15 +356,12 @@ def scales(buf: ptr8, a: ptr32, runs: ptr32, which: int) -> int:
             r = ptr32(int(r) + 16)
             while n:
                 h = int(p[0])
-                e = h >> 10
-                h = h & 1023
-                if e:
-                    h += 1024
-                else:
-                    e = 1
-                o[0] = h << 4 >> (top - e)
-                o = ptr16(int(o) + 2)
                 p = ptr16(int(p) + 2)
+                if h < 1024:
+                    o[0] = h << 4 >> (top - 1)
+                else:
+                    o[0] = (((h & 1023) + 1024) << 4) >> (top - (h >> 10))
+                o = ptr16(int(o) + 2)
                 n -= 1
         dst += int(a[14])
         src += int(a[9])
@@ -385,14 +369,14 @@ def scales(buf: ptr8, a: ptr32, runs: ptr32, which: int) -> int:
 
 
 @micropython.viper
-def qk(k: ptr32, y: ptr32, a: ptr32, runs: ptr32) -> int:
+def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
     base = int(k)
-    m = 0x00FF00FF
-    width = int(a[4])
     row = int(a[2])
+    slice_at = int(a[19]) * int(a[4])
+    words = (int(a[4]) + 7) & 0x7FF8
     col = 0
-    while col < width:
-        r = ptr32(int(runs))
+    while col < words:
+        r = ptr32(int(a) + 156)
         left = int(a[1])
         y = ptr32(base + int(a[11]))
         while left:
@@ -401,99 +385,158 @@ def qk(k: ptr32, y: ptr32, a: ptr32, runs: ptr32) -> int:
             if r[3]:
                 at += int(a[18])
             c = int(ptr32(at + (int(a[19]) << 2))[0])
-            q = ptr32(at + (int(a[3]) << 2) + ((int(a[19]) * width + col) << 1))
+            q = ptr32(at + (int(a[3]) << 2) + ((int(a[19]) * words + col) << 1))
             q0 = int(q[0])
             q1 = int(q[1])
+            q2 = int(q[2])
+            q3 = int(q[3])
             if _WIDE:
                 q0 = q0 << 32 >> 32
                 q1 = q1 << 32 >> 32
-            k = ptr32(base + int(a[5]) + int(a[19]) * width + col + int(r[0]))
+                q2 = q2 << 32 >> 32
+                q3 = q3 << 32 >> 32
+            k = ptr32(base + int(a[5]) + slice_at + col + int(r[0]))
             n = int(r[2])
             r = ptr32(int(r) + 16)
-            if width - col < 8:
+            # Two tokens a turn, after the odd one.
+            if n & 1:
+                w = c
+                if col:
+                    w = int(y[0])
+                y[0] = (
+                    ((k[0] & m) * q0 >> _HI)
+                    + ((k[0] >> 8 & m) * q1 >> _HI)
+                    + ((k[1] & m) * q2 >> _HI)
+                    + ((k[1] >> 8 & m) * q3 >> _HI)
+                    + w
+                )
+                y = ptr32(int(y) + 4)
+                k = ptr32(int(k) + row)
+            n = n >> 1
+            if col:
                 while n:
-                    w = k[0]
-                    c1 = ((w & m) * q0 >> _HI) + ((w >> 8 & m) * q1 >> _HI)
-                    if col:
-                        y[0] += c1
-                    else:
-                        y[0] = c1 + c
-                    y = ptr32(int(y) + 4)
+                    y[0] = (
+                        ((k[0] & m) * q0 >> _HI)
+                        + ((k[0] >> 8 & m) * q1 >> _HI)
+                        + ((k[1] & m) * q2 >> _HI)
+                        + ((k[1] >> 8 & m) * q3 >> _HI)
+                        + y[0]
+                    )
                     k = ptr32(int(k) + row)
+                    y[1] = (
+                        ((k[0] & m) * q0 >> _HI)
+                        + ((k[0] >> 8 & m) * q1 >> _HI)
+                        + ((k[1] & m) * q2 >> _HI)
+                        + ((k[1] >> 8 & m) * q3 >> _HI)
+                        + y[1]
+                    )
+                    k = ptr32(int(k) + row)
+                    y = ptr32(int(y) + 8)
                     n -= 1
             else:
-                q2 = int(q[2])
-                q3 = int(q[3])
-                if _WIDE:
-                    q2 = q2 << 32 >> 32
-                    q3 = q3 << 32 >> 32
-                if col:
-                    while n:
-                        w = k[0]
-                        c1 = ((w & m) * q0 >> _HI) + ((w >> 8 & m) * q1 >> _HI)
-                        w = k[1]
-                        y[0] += c1 + ((w & m) * q2 >> _HI) + ((w >> 8 & m) * q3 >> _HI)
-                        y = ptr32(int(y) + 4)
-                        k = ptr32(int(k) + row)
-                        n -= 1
-                else:
-                    while n:
-                        w = k[0]
-                        c1 = ((w & m) * q0 >> _HI) + ((w >> 8 & m) * q1 >> _HI) + c
-                        w = k[1]
-                        y[0] = c1 + ((w & m) * q2 >> _HI) + ((w >> 8 & m) * q3 >> _HI)
-                        y = ptr32(int(y) + 4)
-                        k = ptr32(int(k) + row)
-                        n -= 1
+                while n:
+                    y[0] = (
+                        ((k[0] & m) * q0 >> _HI)
+                        + ((k[0] >> 8 & m) * q1 >> _HI)
+                        + ((k[1] & m) * q2 >> _HI)
+                        + ((k[1] >> 8 & m) * q3 >> _HI)
+                        + c
+                    )
+                    k = ptr32(int(k) + row)
+                    y[1] = (
+                        ((k[0] & m) * q0 >> _HI)
+                        + ((k[0] >> 8 & m) * q1 >> _HI)
+                        + ((k[1] & m) * q2 >> _HI)
+                        + ((k[1] >> 8 & m) * q3 >> _HI)
+                        + c
+                    )
+                    k = ptr32(int(k) + row)
+                    y = ptr32(int(y) + 8)
+                    n -= 1
         col += 8
     return 0
 
 
 @micropython.viper
-def score(buf: ptr32, a: ptr32) -> int:
-    base = int(buf)
-    d = ptr32(base + int(a[11]))
+def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
+    base = int(y)
+    y = ptr32(base + int(a[11]))
     f = ptr16(base + int(a[12]) + int(a[19]) * int(a[14]))
-    y = ptr32(base + int(a[10]))
     r = int(ptr32(base + int(a[17]))[2])
     n = int(a[0])
     top = (0 - 1) << 30
-    if a[19]:
+    if int(a[3]) > 1:
+        o = ptr32(base + int(a[10]))
+        first = int(a[19]) == 0
         while n:
-            s = int(d[0])
-            o = int(y[0])
+            s = int(y[0])
             if _WIDE:
                 s = s << 32 >> 32
-                o = o << 32 >> 32
-            s = (s >> r) * int(f[0]) + o
-            y[0] = s
+            s = (s >> r) * int(f[0])
+            if not first:
+                s += int(o[0])
+                if _WIDE:
+                    s = s << 32 >> 32
+            o[0] = s
             if s > top:
                 top = s
-            d = ptr32(int(d) + 4)
-            f = ptr16(int(f) + 2)
             y = ptr32(int(y) + 4)
+            f = ptr16(int(f) + 2)
+            o = ptr32(int(o) + 4)
             n -= 1
     else:
-        while n:
-            s = int(d[0])
+        while n & 3:
+            s = int(y[0])
             if _WIDE:
                 s = s << 32 >> 32
             s = (s >> r) * int(f[0])
             y[0] = s
             if s > top:
                 top = s
-            d = ptr32(int(d) + 4)
-            f = ptr16(int(f) + 2)
             y = ptr32(int(y) + 4)
+            f = ptr16(int(f) + 2)
             n -= 1
+        while n:
+            s = int(y[0])
+            if _WIDE:
+                s = s << 32 >> 32
+            s = (s >> r) * int(f[0])
+            y[0] = s
+            if s > top:
+                top = s
+            s = int(y[1])
+            if _WIDE:
+                s = s << 32 >> 32
+            s = (s >> r) * int(f[1])
+            y[1] = s
+            if s > top:
+                top = s
+            s = int(y[2])
+            if _WIDE:
+                s = s << 32 >> 32
+            s = (s >> r) * int(f[2])
+            y[2] = s
+            if s > top:
+                top = s
+            s = int(y[3])
+            if _WIDE:
+                s = s << 32 >> 32
+            s = (s >> r) * int(f[3])
+            y[3] = s
+            if s > top:
+                top = s
+            y = ptr32(int(y) + 16)
+            f = ptr16(int(f) + 8)
+            n -= 4
     a[22] = top
     return 0
 
 
 @micropython.viper
-def weights(buf: ptr32, a: ptr32, exp2: ptr16) -> int:
-    y = ptr32(int(buf) + int(a[10]))
-    q = ptr32(int(buf) + int(a[17]))
+def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
+    base = int(y)
+    # Distance d in score to steps of 1/256 of a doubling: (d >> down) * m >> e.
+    q = ptr32(base + int(a[17]))
     m = int(q[0]) * int(a[26])
     k = 10
     if m >= 0x2000000:
@@ -509,102 +552,108 @@ def weights(buf: ptr32, a: ptr32, exp2: ptr16) -> int:
         if down > 31:
             down = 31
         e = 17
-    half = 1 << (e - 1)
+    # The least d >> down that weighs nothing: 7168 steps.
+    far = ((7168 << e) + m - 1) // m  # viper: allow divide because m is at least 2^14
     top = int(a[22])
     if _WIDE:
         top = top << 32 >> 32
-    tab = int(exp2)
-    hi = 0
-    lo = 0
-    n = int(a[0])
-    while n:
-        d = int(y[0])
-        if _WIDE:
-            d = d << 32 >> 32
-        d = (top - d) >> down
-        w = 0
-        if d < 0x10000:
-            d = (d * m + half) >> e
-            if d < 7168:
-                w = int(ptr16(tab + ((d & 255) << 1))[0])
-                d = d >> 8
-                lo += w << 15 >> d
-                w = w | (d << 16)
-                if lo >= 0x20000000:
-                    hi += lo >> 16
-                    lo = lo & 0xFFFF
-        y[0] = w
-        y = ptr32(int(y) + 4)
-        n -= 1
-    a[23] = hi + (lo >> 16)
-    a[24] = lo & 0xFFFF
-    return 0
-
-
-@micropython.viper
-def share(buf: ptr32, a: ptr32) -> int:
-    base = int(buf)
-    y = ptr32(base + int(a[10]))
-    d = ptr32(base + int(a[11]))
+    left = int(a[0])
+    unit = 19
+    while left >> (unit - 19):
+        unit += 1
+    y = ptr32(base + int(a[11]))
+    if int(a[3]) > 1:
+        # Scores serve every slice.
+        s = ptr32(base + int(a[10]))
+        n = left
+        while n:
+            y[0] = s[0]
+            y = ptr32(int(y) + 4)
+            s = ptr32(int(s) + 4)
+            n -= 1
+        y = ptr32(base + int(a[11]))
     f = ptr16(base + int(a[13]) + int(a[19]) * int(a[14]))
     sh = ptr32(base + int(a[15]))
-    n = int(a[0])
-    unit = 19
-    while n >> (unit - 19):
-        unit += 1
+    hi = 0
+    lo = 0
     corr = 0
-    e = 0
-    while n:
+    x = 0
+    while left:
         k = 8
-        if n < 8:
-            k = n
-        n -= k
+        if left < 8:
+            k = left
+        left -= k
         total = 0
-        j = k
-        while j:
-            w = int(y[0])
-            w = ((w & 0xFFFF) * int(f[0])) >> (w >> 16)
-            d[0] = w
-            total += w
+        n = k
+        while n:
+            d = int(y[0])
+            if _WIDE:
+                d = d << 32 >> 32
+            d = (top - d) >> down
+            w = 0
+            if d < far:
+                d = d * m >> e
+                w = int(ptr16(((d & 255) << 1) + int(tables))[0])
+                d = d >> 8
+                lo += w << 15 >> d
+                w = w * int(f[0]) >> d
+                total += w
+            y[0] = w
             y = ptr32(int(y) + 4)
-            d = ptr32(int(d) + 4)
             f = ptr16(int(f) + 2)
-            j -= 1
+            n -= 1
+        hi += lo >> 16
+        lo = lo & 0xFFFF
         # The smallest exponent that fits a batch; neighbours are alike, so start from the last one.
-        while total >> e > 252:
-            e += 1
-        while e and total >> (e - 1) < 253:
-            e -= 1
-        half = 1 << e >> 1
-        c = total
-        if e > 14:
-            c = c >> (e - 14)
-        else:
-            c = c << (14 - e)
-        total = 0
-        d = ptr32(int(d) - (k << 2))
-        while k:
-            w = (int(d[0]) + half) >> e
-            d[0] = w
-            total += w
-            d = ptr32(int(d) + 4)
-            k -= 1
-        if total:
-            c = (c + (total >> 1)) // total
-        j = unit - e
-        if j > 31:
-            j = 31
-        sh[0] = c + (j << 16)
+        while total >> x > 252:
+            x += 1
+        while x and total >> (x - 1) < 253:
+            x -= 1
+        c = 16384
+        if x:
+            half = 1 << x >> 1
+            c = total
+            if x > 7:
+                c = c >> (x - 7)
+            else:
+                c = c << (7 - x)
+            total = 0
+            y = ptr32(int(y) - (k << 2))
+            if k == 8:
+                y[0] = (y[0] + half) >> x
+                y[1] = (y[1] + half) >> x
+                y[2] = (y[2] + half) >> x
+                y[3] = (y[3] + half) >> x
+                y[4] = (y[4] + half) >> x
+                y[5] = (y[5] + half) >> x
+                y[6] = (y[6] + half) >> x
+                y[7] = (y[7] + half) >> x
+                total = y[0] + y[1] + y[2] + y[3] + y[4] + y[5] + y[6] + y[7]
+                y = ptr32(int(y) + 32)
+            else:
+                while k:
+                    w = (int(y[0]) + half) >> x
+                    y[0] = w
+                    total += w
+                    y = ptr32(int(y) + 4)
+                    k -= 1
+            # Byte 512: reciprocals of the sums from 123 on.
+            c = c * int(ptr16((total << 1) + int(tables) + 266)[0]) >> 14
+        k = unit - x
+        if k > 31:
+            k = 31
+        sh[0] = c + (k << 16)
         sh = ptr32(int(sh) + 4)
-        corr += (total << 7) * c >> j
+        corr += (total << 7) * c >> k
+    a[23] = hi + (lo >> 16)
+    a[24] = lo & 0xFFFF
     a[25] = corr
     return 0
 
 
 @micropython.viper
-def av(v: ptr32, p: ptr32, a: ptr32, runs: ptr32) -> int:
+def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
     base = int(v)
-    m = 0x00FF00FF
     row = int(a[2])
     width = int(a[4])
     col = 0
@@ -621,7 +670,7 @@ def av(v: ptr32, p: ptr32, a: ptr32, runs: ptr32) -> int:
         o = ptr32(base + int(a[16]) + (col << 2))
         sh = ptr32(base + int(a[15]))
         p = ptr32(base + int(a[11]))
-        r = ptr32(int(runs))
+        r = ptr32(int(a) + 156)
         total = int(a[0])
         n = 0
         e0 = 0
@@ -646,30 +695,35 @@ def av(v: ptr32, p: ptr32, a: ptr32, runs: ptr32) -> int:
                 n -= k
                 batch -= k
                 if wide == 8:
-                    while k > 1:
-                        w0 = int(v[0])
-                        w1 = int(v[1])
+                    while k > 3:
+                        e0 = (v[0] & m) * p[0] + e0
+                        o0 = (v[0] >> 8 & m) * p[0] + o0
+                        e1 = (v[1] & m) * p[0] + e1
+                        o1 = (v[1] >> 8 & m) * p[0] + o1
                         v = ptr32(int(v) + row)
-                        w2 = int(v[0])
-                        w3 = int(v[1])
+                        e0 = (v[0] & m) * p[1] + e0
+                        o0 = (v[0] >> 8 & m) * p[1] + o0
+                        e1 = (v[1] & m) * p[1] + e1
+                        o1 = (v[1] >> 8 & m) * p[1] + o1
                         v = ptr32(int(v) + row)
-                        p0 = int(p[0])
-                        p1 = int(p[1])
-                        p = ptr32(int(p) + 8)
-                        e0 += (w0 & m) * p0 + (w2 & m) * p1
-                        o0 += (w0 >> 8 & m) * p0 + (w2 >> 8 & m) * p1
-                        e1 += (w1 & m) * p0 + (w3 & m) * p1
-                        o1 += (w1 >> 8 & m) * p0 + (w3 >> 8 & m) * p1
-                        k -= 2
+                        e0 = (v[0] & m) * p[2] + e0
+                        o0 = (v[0] >> 8 & m) * p[2] + o0
+                        e1 = (v[1] & m) * p[2] + e1
+                        o1 = (v[1] >> 8 & m) * p[2] + o1
+                        v = ptr32(int(v) + row)
+                        e0 = (v[0] & m) * p[3] + e0
+                        o0 = (v[0] >> 8 & m) * p[3] + o0
+                        e1 = (v[1] & m) * p[3] + e1
+                        o1 = (v[1] >> 8 & m) * p[3] + o1
+                        v = ptr32(int(v) + row)
+                        p = ptr32(int(p) + 16)
+                        k -= 4
                 while k:
-                    p0 = int(p[0])
-                    w0 = int(v[0])
-                    e0 += (w0 & m) * p0
-                    o0 += (w0 >> 8 & m) * p0
+                    e0 = (v[0] & m) * p[0] + e0
+                    o0 = (v[0] >> 8 & m) * p[0] + o0
                     if wide == 8:
-                        w1 = int(v[1])
-                        e1 += (w1 & m) * p0
-                        o1 += (w1 >> 8 & m) * p0
+                        e1 = (v[1] & m) * p[0] + e1
+                        o1 = (v[1] >> 8 & m) * p[0] + o1
                     v = ptr32(int(v) + row)
                     p = ptr32(int(p) + 4)
                     k -= 1
@@ -677,17 +731,17 @@ def av(v: ptr32, p: ptr32, a: ptr32, runs: ptr32) -> int:
             sh = ptr32(int(sh) + 4)
             k = c >> 16
             c = c & 0xFFFF
-            o[0] += (e0 & 0xFFFF) * c >> k
-            o[1] += (o0 & 0xFFFF) * c >> k
-            o[2] += (e0 >> 16 & 0xFFFF) * c >> k
-            o[3] += (o0 >> 16 & 0xFFFF) * c >> k
+            o[0] = ((e0 & 0xFFFF) * c >> k) + o[0]
+            o[1] = ((o0 & 0xFFFF) * c >> k) + o[1]
+            o[2] = ((e0 >> 16 & 0xFFFF) * c >> k) + o[2]
+            o[3] = ((o0 >> 16 & 0xFFFF) * c >> k) + o[3]
             e0 = 0
             o0 = 0
             if wide == 8:
-                o[4] += (e1 & 0xFFFF) * c >> k
-                o[5] += (o1 & 0xFFFF) * c >> k
-                o[6] += (e1 >> 16 & 0xFFFF) * c >> k
-                o[7] += (o1 >> 16 & 0xFFFF) * c >> k
+                o[4] = ((e1 & 0xFFFF) * c >> k) + o[4]
+                o[5] = ((o1 & 0xFFFF) * c >> k) + o[5]
+                o[6] = ((e1 >> 16 & 0xFFFF) * c >> k) + o[6]
+                o[7] = ((o1 >> 16 & 0xFFFF) * c >> k) + o[7]
                 e1 = 0
                 o1 = 0
         col += wide
@@ -720,7 +774,7 @@ def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
         up = 0 - down
         down = 0
     half = 1 << down >> 1
-    at = int(a[28]) + int(a[19]) * int(a[37])
+    at = int(ptr32(base + int(a[17]))[3]) + int(a[19]) * int(a[37])
     o = ptr32(base + int(a[16]))
     corr = int(a[25])
     shift = int(a[29])

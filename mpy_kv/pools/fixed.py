@@ -9,8 +9,9 @@ generation of a block changes whenever it is freed, so a handle kept too long is
 3-bit tag differs between pools made one after another, so a handle of another pool is refused too.
 Fragmentation is zero by construction: every free block serves every request.
 
-The transitions are module-level functions of ints and arrays that return a small int, negative for a
-refusal; the methods turn refusals into exceptions.
+The transitions are native module-level functions of ints and arrays that return a small int, negative for a
+refusal. The methods turn refusals into exceptions; they are bytecode, a third of native code's memory, with
+frames below the 12 words from which on they are allocated.
 """
 
 try:
@@ -22,6 +23,7 @@ from array import array
 
 from ..arena import Arena
 from ..errors import BadArgument, BadHandle, Locked, PoolFull
+from ..lend import lend
 
 # meta: counters of a pool, in one array so that a transition touches no object. ALLOCS and FREES wrap at
 # 2^30, the last small int of a 32-bit board.
@@ -116,7 +118,6 @@ class FixedPool:
         """Bytes of bookkeeping a block (stack 4, generation 2, owner 4, lock 1, bitmap 1/8)."""
         return 4 + 2 + 4 + 1 + 1
 
-    @micropython.native
     def alloc(self, size, align=4):
         """One block of at least `size` bytes; returns its handle. O(1), allocates nothing."""
         if type(size) is not int or size < 1 or size > self.block_bytes:
@@ -152,7 +153,6 @@ class FixedPool:
             unit="bytes",
         )
 
-    @micropython.native
     def _index(self, handle):
         i = -2
         if type(handle) is int:
@@ -166,7 +166,6 @@ class FixedPool:
             raise BadHandle("handle %r is not of this pool of %d blocks" % (handle, self.n_blocks))
         raise BadHandle("handle %r is stale: its block was freed" % (handle,))
 
-    @micropython.native
     def free(self, handle):
         """Give a block back. Refused: foreign, stale, twice, locked. O(1), allocates nothing."""
         i = self._index(handle)
@@ -177,7 +176,6 @@ class FixedPool:
     def _refuse_locked(self, handle):
         raise Locked("handle %r is locked: unlock it before freeing" % (handle,))
 
-    @micropython.native
     def lock(self, handle):
         """Guard a block against free and eviction; idempotent."""
         i = self._index(handle)
@@ -185,7 +183,6 @@ class FixedPool:
             self._locked[i] = 1
             self._meta[5] += 1
 
-    @micropython.native
     def unlock(self, handle):
         i = self._index(handle)
         if self._locked[i]:
@@ -209,7 +206,6 @@ class FixedPool:
         i = self._index(handle)
         return self._layer[i], self._batch[i]
 
-    @micropython.native
     def offset(self, handle):
         """Byte offset of a block's data in the arena's buffer."""
         return self.base + self._index(handle) * self.block_bytes
@@ -219,47 +215,8 @@ class FixedPool:
 
     def stats(self):
         """Sizes in bytes, counts in blocks; a new dict (allocates)."""
-        m = self._meta
-        used = self.n_blocks - m[FREE]
-        return {
-            "total_bytes": self.total_bytes,
-            "used_bytes": used * self.block_bytes,
-            "largest_free_bytes": self.block_bytes if m[FREE] else 0,
-            "max_block_bytes": self.block_bytes,
-            "blocks": self.n_blocks,
-            "used_blocks": used,
-            "alloc_count": m[ALLOCS],
-            "free_count": m[FREES],
-            "high_water_blocks": m[HIGH],
-            "locked_blocks": m[LOCKS],
-            "fragmentation": 0,
-        }
+        return lend("mpy_kv.pools.audit").stats(self._meta, self.block_bytes)
 
     def check(self):
         """Number of broken invariants (0 = sound). O(n), allocates."""
-        bad = 0
-        seen = bytearray(self.n_blocks)
-        n = self._meta[FREE]
-        if not 0 <= n <= self.n_blocks:
-            return 1
-        for k in range(n):
-            i = self._stack[k]
-            if i >= self.n_blocks or seen[i]:
-                bad += 1  # foreign or listed twice
-            else:
-                seen[i] = 1
-        locks = 0
-        for i in range(self.n_blocks):
-            if self._free[i >> 3] >> (i & 7) & 1 != seen[i]:
-                bad += 1  # bitmap and stack disagree
-            if self._locked[i]:
-                locks += 1
-                if seen[i]:
-                    bad += 1  # locked yet free
-        if locks != self._meta[LOCKS]:
-            bad += 1
-        if (self._meta[ALLOCS] - self._meta[FREES]) & 0x3FFFFFFF != self.n_blocks - n:
-            bad += 1
-        if self._meta[HIGH] < self.n_blocks - n:
-            bad += 1
-        return bad
+        return lend("mpy_kv.pools.audit").check(self._meta, self._stack, self._free, self._locked)

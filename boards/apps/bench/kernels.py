@@ -12,6 +12,7 @@ import time
 from array import array
 
 from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.kernels import params
 
 ROUNDS = 7
 
@@ -106,21 +107,21 @@ def main(head_dim, tokens):
         cache.commit()
     fast, plain = cache.kernels, kernels.get("plain")
     buf, a = cache.kernel_arguments()
-    if tokens != a[kernels.params.N]:
-        raise RuntimeError("the cache sees %d tokens, not %d" % (a[kernels.params.N], tokens))
+    if tokens != a[params.N]:
+        raise RuntimeError("the cache sees %d tokens, not %d" % (a[params.N], tokens))
     codes = array("b", [(i * 29) % 127 - 63 for i in range(head_dim)])
     dots = array("i", [0] * tokens)
     weights = array("i", [(i * 7) % 33 for i in range(tokens)])
     sums = array("i", [0] * head_dim)
     row = g.row_bytes
     loops = {
-        "qk": (unrolled_qk, (buf, codes, tokens, row, a[kernels.params.CODES], dots)),
-        "av": (unrolled_av, (buf, weights, tokens, row, a[kernels.params.VCODES], sums)),
+        "qk": (unrolled_qk, (buf, codes, tokens, row, a[params.CODES], dots)),
+        "av": (unrolled_av, (buf, weights, tokens, row, a[params.VCODES], sums)),
     }
     result = {"kernels": fast.name, "head_dim": head_dim, "tokens": tokens}
     products = tokens * head_dim
     for name in ("qk", "av"):
-        args = (buf, buf, kernels.params.MASK, a)
+        args = (buf, buf, params.MASK, a)
         times = {"plain": [], "unrolled": [], "fast": []}
         for _ in range(ROUNDS):
             times["fast"].append(clock(getattr(fast, name), *args))

@@ -17,6 +17,7 @@ except ImportError:  # a port without a clock
     time = None
 
 from mpy_kv.errors import BadArgument, KVError
+from mpy_kv.lend import lend, take_back
 
 from . import kernels as kernel_sets
 from . import storage
@@ -88,10 +89,16 @@ def open_model(
     if window is None and type(sinks) is int:
         window = max(1, min(most_window, image.seq_len - sinks))
     cache = make_cache(image, window=window, sinks=sinks, group=group, kernels=both[1])
-    mark("KV cache: the buffer and its objects")
+    _settle("KV cache: the buffer and its objects")
     llama = Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
-    mark("the model's vectors and tables")
+    _settle("the model's vectors and tables")
     return llama
+
+
+def _settle(label):
+    """What was needed to get here is done with."""
+    take_back()
+    mark(label)
 
 
 def _read_where_it_lies(file, check_crc):
@@ -122,14 +129,12 @@ class Teller:
             self.llama.step(token, i == len(tokens) - 1)
             self._print(token)
 
-    @micropython.native
     def _print(self, token):
         t = self.tokenizer
         if token != t.bos:
             self._write(t.views[t.decode(self.last, token)])
         self.last = token
 
-    @micropython.native
     def tell(self, n):
         """Sample, print and run up to n tokens; returns how many. Allocates nothing.
 
@@ -177,9 +182,9 @@ def tell(
         raise BadArgument("tokens must be a positive whole number, got %r" % (tokens,))
     sampler = Sampler(llama, "0" if greedy else temperature, top_p, seed)
     teller = Teller(llama, sampler, write or _stdout(), stop)
-    mark("tokenizer and sampler")
     start = now()
     prompt_tokens = teller.tokenizer.encode(prompt)
+    _settle("tokenizer and sampler")
     teller.feed(prompt_tokens)
     prompt_ms = since(start)
 
@@ -231,9 +236,7 @@ def _run(dump=None, json=None, report=True, **options):
         figures = tell(open_model(**chosen), **options)
         print()
     else:
-        from .command import run
-
-        figures = run(dump, json, chosen, options)
+        figures = lend("stories.files").run(dump, json, chosen, options)
     if report and json is None:
         for key in figures:
             print("# %s: %s" % (key, figures[key]))
@@ -248,18 +251,17 @@ def main(argv=None, **options):
     """
     try:
         if argv:
-            from .command import USAGE, parse
-
-            words = parse(argv)
+            command = lend("stories.command")
+            words = command.parse(argv)
             if words is None:
-                print(USAGE)
+                print(command.USAGE)
                 return None
             options.update(words)
+            command = None
+            take_back()
         return _run(**options)
     except (KVError, ImageError) as error:
         if argv is None:
             raise
-        from .command import as_typed
-
-        sys.stderr.write("stories: error: %s\n" % as_typed(error))
+        sys.stderr.write("stories: error: %s\n" % lend("stories.command").as_typed(error))
         sys.exit(2)

@@ -1,11 +1,7 @@
 """A Llama in integers: one token in, logits out; keys and values in an mpy_kv cache.
 
-Shapes come from the image, window and sinks from the cache. Everything is allocated at construction;
-step() allocates nothing. Every 32-bit vector lies in one array('i'), `workspace`:
-  x[dim]        residual stream, point 16
-  act           activation vector of the matrix at hand, see kernels/plain.py
-  o             everything short-lived, each overwriting the one before: normalised vectors, q k v,
-                gate and up, results of wo and w_down, logits
+Shapes come from the image, window and sinks from the cache. Everything is allocated at construction, by
+plan.py; step() allocates nothing.
 """
 
 try:
@@ -15,62 +11,22 @@ except ImportError:
 
 from array import array
 
-from mpy_kv import Geometry, KVCache
 from mpy_kv.errors import BadArgument
+from mpy_kv.lend import lend
 
-from . import image as im
 from . import kernels as kernel_sets
-from .kernels import ACT_GROUP, ACT_HEADER, GROUP, MASK, POINT, ROOT_ONE
+from .kernels import GROUP, MASK
 from .kernels.tables import SIGMOID, SINE
 
 
-def _padded(n):
-    return (n + GROUP - 1) // GROUP * GROUP
-
-
-def _ints(*values):
-    return array("i", values)
-
-
-def make_cache(image, window=None, sinks=0, capacity=None, buffer=None, kernels=None, **geometry):
+def make_cache(image, **options):
     """The KVCache of a model: its shape and shifts, and a context its training covers.
 
-    window: recent tokens, default 256 or what seq_len leaves. Raises BadArgument if sinks + window, or
-    capacity, is more than seq_len: distances the model never saw.
+    window: recent tokens, default 256 or what seq_len leaves; sinks, capacity, buffer, kernels and what else
+    Geometry takes. Raises BadArgument if sinks + window, or capacity, is more than seq_len: distances the
+    model never saw.
     """
-    if capacity is None and window is None:
-        window = 256
-        if isinstance(sinks, int):
-            window = max(1, min(window, image.seq_len - sinks))
-    g = Geometry(
-        image.layers,
-        image.heads,
-        image.kv_heads,
-        image.head_dim,
-        window=window,
-        sinks=sinks,
-        capacity=capacity,
-        **geometry,
-    )
-    if g.max_visible > image.seq_len:
-        if capacity is not None:
-            what, remedy = "capacity", "lower capacity to %d" % image.seq_len
-        else:
-            what = "window %d + sinks %d" % (g.window, g.sinks)
-            left = image.seq_len - g.sinks
-            remedy = "lower window to %d" % left if left > 0 else "lower sinks below %d" % image.seq_len
-        raise BadArgument(
-            "a context of %d tokens (%s) is more than the %d the model was trained for: %s"
-            % (g.max_visible, what, image.seq_len, remedy)
-        )
-    shifts = image.shifts()
-    return KVCache(
-        g,
-        buffer=buffer,
-        kv_shift=[(s[0], s[1]) for s in shifts],
-        q_shift=[s[2] for s in shifts],
-        kernels=kernels,
-    )
+    return lend("stories.plan").make_cache(image, **options)
 
 
 class Llama:
@@ -82,132 +38,54 @@ class Llama:
     """
 
     def __init__(self, image, cache, kernels=None, row_buffer_bytes=4096):
-        g = cache.geometry
-        for name in ("layers", "heads", "kv_heads", "head_dim"):
-            if getattr(g, name) != getattr(image, name):
-                raise BadArgument(
-                    "the cache has %s %d, the model %d: use make_cache"
-                    % (name, getattr(g, name), getattr(image, name))
-                )
-        if g.max_visible > image.seq_len:
-            raise BadArgument(
-                "the cache shows %d tokens, the model was trained for %d: lower window"
-                % (g.max_visible, image.seq_len)
-            )
+        plan = lend("stories.plan")
+        plan.check(image, cache.geometry)
         self.image = image
         self.cache = cache
         self.kernels = kernels or kernel_sets.best()
         self.vocab = image.vocab
         self._layers = image.layers
-        self._sinks = g.sinks
-        self._plan(image)
-        self._source(image, row_buffer_bytes)
-
-    def _plan(self, image):
-        """The workspace and the parameters of every kernel call, in the order of step()."""
-        dim, hidden, d = image.dim, image.hidden, image.head_dim
-        q, kv = image.heads * d, image.kv_heads * d
-        shifts = image.shifts()
-        x, act = 0, dim
-        o = act + ACT_HEADER + ACT_GROUP * (_padded(max(dim, hidden, q)) // GROUP)
-        size = max(_padded(dim), _padded(q), q + 2 * kv, 2 * _padded(hidden), image.vocab)
-        self._o = o
-        self.workspace = array("i", bytes(4 * (o + size)))
-        self.logits = memoryview(self.workspace)[o : o + image.vocab]
-        self._q = array("h", bytes(2 * q))
-        self._q_sinks = self._q if not self._sinks else array("h", bytes(2 * q))
-        self._k = array("h", bytes(2 * kv))
-        self._kv_out = array("h", bytes(2 * kv))
-        self._att = array("h", bytes(2 * q))
-
-        t = image.tensor(0)
-        self._embed = _ints(dim, t.groups * GROUP, x, 0, t.exponent + POINT)
-        self._embed_at = t.offset
-        self._embed_row_bytes = t.row_bytes
-        self._norms = []  # attention's and the feed-forward's of each layer, then the final one
-        self._matrices = []  # q, k, v, o, gate, up, down of each layer, then the classifier
-        self._widen = []
-        for layer in range(image.layers):
-            k_shift, v_shift, q_shift = shifts[layer]
-            self._norms.append(self._norm(image.layer_tensor(layer, im.ATT_NORM), x, o, act))
-            self._norms.append(self._norm(image.layer_tensor(layer, im.FFN_NORM), x, o, act))
-            for which, to, point in (
-                (im.WQ, o, q_shift),
-                (im.WK, o + q, k_shift),
-                (im.WV, o + q + kv, v_shift),
-                (im.WO, o, POINT),
-                (im.W_GATE, o, POINT),
-                (im.W_UP, o + _padded(hidden), POINT),
-                (im.W_DOWN, o, POINT),
-            ):
-                self._matrices.append(self._matrix(image.layer_tensor(layer, which), act, to, point))
-            # attend() leaves values at v_shift; 14: ROOT_ONE divides
-            self._widen.append(_ints(q, _padded(q), o, act, ROOT_ONE, 14 - v_shift))
-        self._norms.append(self._norm(image.final_norm(), x, o, act))
-        self._matrices.append(self._matrix(image.classifier(), act, o, POINT))
-        self._swiglu = _ints(hidden, _padded(hidden), o, act, ROOT_ONE, 0, o, o + _padded(hidden))
-        self._add = _ints(dim, x, o)
-
-        pairs = d // 2
-        step, gap = (1, pairs) if image.half_split else (2, 1)
-        self._inc = image.rope_increments()
-        self._turn = _ints(pairs, 0)
-        self._cs = array("h", bytes(2 * d))
-        self._turn_sinks = _ints(pairs, 0)
-        self._cs_sinks = array("h", bytes(2 * d))
-        self._rotate_q = _ints(o, image.heads, pairs, step, gap)
-        self._rotate_k = _ints(o + q, image.kv_heads, pairs, step, gap)
-        self._narrow = _ints(o + q + kv, kv)
-
-    def _norm(self, t, x, o, act):
-        image = self.image
-        return _ints(image.dim, _padded(image.dim), o, act, 0, 0, t.offset, x, t.exponent, image.eps_q32)
-
-    def _matrix(self, t, act, to, point):
-        return _ints(t.offset, t.rows, t.groups, t.skip_bytes, act, to, t.exponent + point)
-
-    def _source(self, image, row_buffer_bytes):
-        """Where the kernels find weights: the image itself, or a buffer that rows are read into."""
+        self._sinks = cache.geometry.sinks
+        (
+            self.workspace,
+            self.logits,
+            self._o,
+            self._q,
+            self._q_sinks,
+            self._k,
+            self._kv_out,
+            self._att,
+            self._embed,
+            self._embed_at,
+            self._embed_row_bytes,
+            self._norms,
+            self._matrices,
+            self._widen,
+            self._swiglu,
+            self._add,
+            self._inc,
+            self._turn,
+            self._cs,
+            self._turn_sinks,
+            self._cs_sinks,
+            self._rotate_q,
+            self._rotate_k,
+            self._narrow,
+            self._ram_bytes,
+        ) = plan.arrays(image, self._sinks)
         self._mapped = image.buffer is not None
-        self._w = self._norm_w = image.buffer
-        if self._mapped:
-            return
-        longest = max([m[2] * GROUP + m[3] for m in self._matrices] + [self._embed_row_bytes])
-        self._w = bytearray(max(longest, row_buffer_bytes) // 4 * 4)
-        view = memoryview(self._w)
-        sizes = {self._embed_row_bytes}
-        for m in self._matrices:
-            row = m[2] * GROUP + m[3]
-            rows = len(self._w) // row
-            sizes.add(row * min(rows, m[1]))
-            sizes.add(row * (m[1] % rows))
-        self._views = {n: view[:n] for n in sizes}
-        self._chunk = _ints(0, 0, 0, 0, 0, 0, 0)
-        # The norm weights are few: they are held in RAM.
-        norm_bytes = 2 * image.dim + 3 & ~3
-        self._norm_w = bytearray(norm_bytes * len(self._norms))
-        for i, a in enumerate(self._norms):
-            self._norm_w[i * norm_bytes : i * norm_bytes + 2 * image.dim] = image.bytes_at(
-                a[6], 2 * image.dim
-            )
-            a[6] = i * norm_bytes
+        self._w, self._norm_w, self._views, self._chunk, size = plan.weights(
+            image, self._norms, self._matrices, self._embed_row_bytes, row_buffer_bytes
+        )
+        self._ram_bytes += size
 
     def ram_bytes(self):
         """Payload of every array this object holds (not the cache, not the image)."""
-        ints = [self.workspace, self._inc, self._turn, self._turn_sinks, self._embed, self._swiglu]
-        ints += [self._add, self._rotate_q, self._rotate_k, self._narrow]
-        ints += self._norms + self._matrices + self._widen
-        halves = [self._q, self._k, self._kv_out, self._att, self._cs, self._cs_sinks]
-        if self._sinks:
-            halves.append(self._q_sinks)
-        total = 4 * sum([len(x) for x in ints]) + 2 * sum([len(x) for x in halves])
-        if not self._mapped:
-            total += len(self._w) + len(self._norm_w) + 4 * len(self._chunk)
-        return total
+        return self._ram_bytes
 
     def logits_parameters(self):
         """array('i') for argmax, softmax and pick: vocab, offset in `workspace`, six more."""
-        return _ints(self.vocab, self._o, 0, 0, 0, 0, 0, 0)
+        return array("i", (self.vocab, self._o, 0, 0, 0, 0, 0, 0))
 
     # Bytecode, half the size of native code: 5 % of a token's time is spent here. A frame of more than 11
     # words (locals and the deepest expression) would lie on the heap, so these methods are short.

@@ -1,0 +1,206 @@
+"""Whatever could be wrong with a board image, checked when it is opened (docs/SPEC.md has every byte).
+
+Lent (mpy_kv/lend.py): a model is opened once. `image` is an Image, to be checked in the order of these
+functions. Raises ImageError saying what is wrong with which numbers.
+"""
+
+import struct
+from binascii import crc32
+
+from .errors import ImageError
+from .image import ATT_NORM, FFN_NORM, LAYER_TENSORS
+from .kernels import GROUP, MAX_GROUPS
+
+HEADER_BYTES = 96
+VERSION = 1
+
+_MATRIX, _VECTOR = 0, 1
+
+
+def header(image, have):
+    """What an image of `have` bytes says it is: the fields of the header that Image keeps, in its order."""
+    if have < HEADER_BYTES:
+        raise ImageError("model has %d bytes, a board image at least %d" % (have, HEADER_BYTES))
+    data = image.bytes_at(0, HEADER_BYTES)
+    if data[:4] != b"MKVM":
+        raise ImageError(
+            "not a board image: starts with %s, not MKVM; make one with `kvlab convert`" % data[:4].hex()
+        )
+    version, header_bytes, total_bytes, crc, model_id = struct.unpack_from("<HHIII", data, 4)
+    if version != VERSION or header_bytes != HEADER_BYTES:
+        raise ImageError(
+            "board image of format %d with a header of %d bytes; this program reads format %d with %d"
+            % (version, header_bytes, VERSION, HEADER_BYTES)
+        )
+    if total_bytes > have:
+        raise ImageError("model is cut short: %d of %d bytes" % (have, total_bytes))
+    dim, hidden, layers, heads, kv_heads, head_dim = struct.unpack_from("<6H", data, 20)
+    vocab, seq_len, group, flags, bos, eos, eps_q32 = struct.unpack_from("<IIHHHHI", data, 32)
+    (
+        tensors_at,
+        tensor_count,
+        rope_at,
+        shifts_at,
+        tokenizer_at,
+        tokenizer_bytes,
+    ) = struct.unpack_from("<6I", data, 52)
+
+    for name, value, low, high in (
+        ("dim", dim, 1, GROUP * MAX_GROUPS),
+        ("hidden", hidden, 1, GROUP * MAX_GROUPS),
+        ("layers", layers, 1, 1024),
+        ("heads", heads, 1, 1024),
+        ("kv_heads", kv_heads, 1, 1024),
+        ("head_dim", head_dim, 2, 1024),
+        ("vocab", vocab, 1, 65535),
+        ("seq_len", seq_len, 1, 1 << 20),
+        ("eps_q32", eps_q32, 0, (1 << 29) - 1),
+        ("bos", bos, 0, vocab - 1),
+    ):
+        if not low <= value <= high:
+            raise ImageError("%s is %d, must be %d..%d" % (name, value, low, high))
+    if heads * head_dim > GROUP * MAX_GROUPS:
+        raise ImageError("heads * head_dim is %d, at most %d" % (heads * head_dim, GROUP * MAX_GROUPS))
+    if heads % kv_heads:
+        raise ImageError("heads %d is not a multiple of kv_heads %d" % (heads, kv_heads))
+    if head_dim & 1:
+        raise ImageError("head_dim %d is odd: rotary positions turn pairs" % head_dim)
+    if group != GROUP:
+        raise ImageError("weights in groups of %d, this program reads groups of %d" % (group, GROUP))
+    for name, at, size in (
+        ("tensor table", tensors_at, 24 * tensor_count),
+        ("rope table", rope_at, 2 * head_dim),
+        ("shifts", shifts_at, 4 * layers),
+        ("tokenizer", tokenizer_at, tokenizer_bytes),
+    ):
+        _check_range(total_bytes, name, at, size)
+    return (
+        (total_bytes, crc, model_id)
+        + (dim, hidden, layers, heads, kv_heads, head_dim, vocab, seq_len, bos, eos, eps_q32)
+        + (bool(flags & 1), bool(flags & 2), tensors_at, tensor_count, rope_at, shifts_at)
+        + (tokenizer_at, tokenizer_bytes)
+    )
+
+
+def _check_range(total_bytes, name, at, size):
+    if at & 15 or at < HEADER_BYTES or at + size > total_bytes:
+        raise ImageError(
+            "%s at %d, %d bytes: not inside the image of %d bytes, or not on a multiple of 16"
+            % (name, at, size, total_bytes)
+        )
+
+
+def tensors(image):
+    """The table lists what the header's shapes ask for, each tensor inside the image."""
+    q, kv = image.heads * image.head_dim, image.kv_heads * image.head_dim
+    d, h = image.dim, image.hidden
+    layer = ((1, d), (q, d), (kv, d), (kv, d), (d, q), (1, d), (h, d), (d, h), (h, d))
+    shapes = [(image.vocab, d)] + list(layer) * image.layers + [(1, d)]
+    if not image.shared:
+        shapes.append((image.vocab, d))
+    if image.tensor_count != len(shapes):
+        raise ImageError("%d tensors, %d expected" % (image.tensor_count, len(shapes)))
+    for i, (rows, columns) in enumerate(shapes):
+        t = image.tensor(i)
+        _check_range(image.total_bytes, "tensor %d" % i, t.offset, t.rows * t.row_bytes)
+        # The final norm follows the last layer as one more ATT_NORM; the classifier ends the table.
+        vector = 0 < i < 2 + LAYER_TENSORS * image.layers and (
+            (i - 1) % LAYER_TENSORS in (ATT_NORM, FFN_NORM)
+        )
+        groups = 0 if vector else (columns + GROUP - 1) // GROUP
+        least = 2 * columns if vector else (GROUP + 2) * groups
+        if (
+            (t.rows, t.columns, t.groups) != (rows, columns, groups)
+            or t.kind != (_VECTOR if vector else _MATRIX)
+            or t.row_bytes < least
+            or t.row_bytes & 3
+            or not -64 <= t.exponent <= 64
+        ):
+            raise ImageError(
+                "tensor %d is %d x %d of kind %d, %d groups, %d bytes a row, exponent %d; "
+                "expected %d x %d of kind %d, %d groups, at least %d bytes"
+                % (
+                    (i, t.rows, t.columns, t.kind, t.groups, t.row_bytes, t.exponent)
+                    + (rows, columns, _VECTOR if vector else _MATRIX, groups, least)
+                )
+            )
+
+
+def tokenizer(image):
+    """(bytes of the longest token, where offsets, ranks, order and text lie): every offset and entry of the
+    tables is one that the program may follow."""
+    at, end = image.tokenizer_at, image.tokenizer_at + image.tokenizer_bytes
+    vocab, longest, blob_bytes, _ = struct.unpack("<4I", image.bytes_at(at, 16))
+    if vocab != image.vocab:
+        raise ImageError("tokenizer of %d tokens for a model of %d" % (vocab, image.vocab))
+    pad = -2 * vocab % 4
+    offsets_at = at + 16
+    ranks_at = offsets_at + 4 * vocab + 4
+    order_at = ranks_at + 2 * vocab + pad
+    blob_at = order_at + 2 * vocab + pad
+    if (
+        not 1 <= longest <= 1024
+        or blob_bytes >> 24  # Tokenizer reads three bytes of an offset
+        or blob_at + blob_bytes > end
+    ):
+        raise ImageError(
+            "tokenizer of %d bytes: %d bytes of text, longest token %d, do not fit"
+            % (image.tokenizer_bytes, blob_bytes, longest)
+        )
+    least = most = 0
+    for i, offset in enumerate(_numbers(image, offsets_at, vocab + 1, 4)):
+        if i == vocab:
+            least = blob_bytes
+        if not least <= offset <= most:
+            raise ImageError("tokenizer: offset %d is %d, must be %d..%d" % (i, offset, least, most))
+        least = offset
+        most = min(offset + longest, blob_bytes)
+    # One bit a token, freed again; the model's logits will take 32.
+    seen = bytearray((vocab + 7) // 8)
+    for i, token in enumerate(_numbers(image, order_at, vocab, 2)):
+        if token >= vocab or seen[token >> 3] >> (token & 7) & 1:
+            raise ImageError(
+                "tokenizer: entry %d of the order is %d; each of 0..%d must be there once"
+                % (i, token, vocab - 1)
+            )
+        seen[token >> 3] |= 1 << (token & 7)
+    return longest, offsets_at, ranks_at, order_at, blob_at
+
+
+def _numbers(image, at, count, size):
+    """The little-endian numbers of 2 or 4 bytes from offset `at`, one after the other."""
+    chunk = bytearray(64 * size)
+    for i in range(count):
+        j = i % 64 * size
+        if j == 0:
+            image.read(at + i * size, chunk, min(len(chunk), (count - i) * size))
+        x = chunk[j] | chunk[j + 1] << 8
+        if size == 4:
+            x |= chunk[j + 2] << 16 | chunk[j + 3] << 24
+        yield x
+
+
+def checksum(image):
+    """Read everything once."""
+    crc = _crc(image)
+    if crc != image.crc32:
+        raise ImageError(
+            "checksum %08x, the header says %08x: the model is damaged, copy it again" % (crc, image.crc32)
+        )
+
+
+def _crc(image):
+    if image.buffer is not None:
+        return crc32(image.buffer[16 : image.total_bytes]) & 0xFFFFFFFF
+    image.file.seek(16)
+    left = image.total_bytes - 16
+    chunk = bytearray(512)
+    crc = 0
+    while left:
+        n = image.file.readinto(chunk)
+        if not n:
+            raise ImageError("the file ends %d bytes early" % left)
+        n = min(n, left)
+        crc = crc32(chunk if n == len(chunk) else memoryview(chunk)[:n], crc)
+        left -= n
+    return crc & 0xFFFFFFFF

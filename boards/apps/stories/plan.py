@@ -1,0 +1,178 @@
+"""What a Llama is made of: its cache, its workspace, and the parameters of every kernel call.
+
+Lent (mpy_kv/lend.py), for a model is made once. Every 32-bit vector lies in one array('i'), `workspace`:
+  x[dim]        residual stream, point 16
+  act           activation vector of the matrix at hand, see kernels/plain.py
+  o             everything short-lived, each overwriting the one before: normalised vectors, q k v,
+                gate and up, results of wo and w_down, logits
+"""
+
+from array import array
+
+from mpy_kv import Geometry, KVCache
+from mpy_kv.errors import BadArgument
+
+from . import image as im
+from .kernels import ACT_GROUP, ACT_HEADER, GROUP, POINT, ROOT_ONE
+
+
+def _padded(n):
+    return (n + GROUP - 1) // GROUP * GROUP
+
+
+def _ints(*values):
+    return array("i", values)
+
+
+def make_cache(image, window=None, sinks=0, capacity=None, buffer=None, kernels=None, **geometry):
+    """As stories.model.make_cache."""
+    if capacity is None and window is None:
+        window = 256
+        if isinstance(sinks, int):
+            window = max(1, min(window, image.seq_len - sinks))
+    g = Geometry(
+        image.layers,
+        image.heads,
+        image.kv_heads,
+        image.head_dim,
+        window=window,
+        sinks=sinks,
+        capacity=capacity,
+        **geometry,
+    )
+    if g.max_visible > image.seq_len:
+        if capacity is not None:
+            what, remedy = "capacity", "lower capacity to %d" % image.seq_len
+        else:
+            what = "window %d + sinks %d" % (g.window, g.sinks)
+            left = image.seq_len - g.sinks
+            remedy = "lower window to %d" % left if left > 0 else "lower sinks below %d" % image.seq_len
+        raise BadArgument(
+            "a context of %d tokens (%s) is more than the %d the model was trained for: %s"
+            % (g.max_visible, what, image.seq_len, remedy)
+        )
+    shifts = image.shifts()
+    return KVCache(
+        g,
+        buffer=buffer,
+        kv_shift=[(s[0], s[1]) for s in shifts],
+        q_shift=[s[2] for s in shifts],
+        kernels=kernels,
+    )
+
+
+def check(image, g):
+    """BadArgument unless a cache of geometry `g` is of this model."""
+    for name in ("layers", "heads", "kv_heads", "head_dim"):
+        if getattr(g, name) != getattr(image, name):
+            raise BadArgument(
+                "the cache has %s %d, the model %d: use make_cache"
+                % (name, getattr(g, name), getattr(image, name))
+            )
+    if g.max_visible > image.seq_len:
+        raise BadArgument(
+            "the cache shows %d tokens, the model was trained for %d: lower window"
+            % (g.max_visible, image.seq_len)
+        )
+
+
+def arrays(image, sinks):
+    """The workspace, the vectors and the parameters of every kernel call, as Llama takes them, and last the
+    bytes of all of them."""
+    dim, hidden, d = image.dim, image.hidden, image.head_dim
+    q, kv = image.heads * d, image.kv_heads * d
+    shifts = image.shifts()
+    x, act = 0, dim
+    o = act + ACT_HEADER + ACT_GROUP * (_padded(max(dim, hidden, q)) // GROUP)
+    size = max(_padded(dim), _padded(q), q + 2 * kv, 2 * _padded(hidden), image.vocab)
+    workspace = array("i", bytes(4 * (o + size)))
+    logits = memoryview(workspace)[o : o + image.vocab]
+    q_vector = array("h", bytes(2 * q))
+    q_sinks = q_vector if not sinks else array("h", bytes(2 * q))
+    k = array("h", bytes(2 * kv))
+    kv_out = array("h", bytes(2 * kv))
+    att = array("h", bytes(2 * q))
+
+    t = image.tensor(0)
+    embed = _ints(dim, t.groups * GROUP, x, 0, t.exponent + POINT)
+    embed_at = t.offset
+    embed_row_bytes = t.row_bytes
+    norms = []  # attention's and the feed-forward's of each layer, then the final one
+    matrices = []  # q, k, v, o, gate, up, down of each layer, then the classifier
+    widen = []
+    for layer in range(image.layers):
+        k_shift, v_shift, q_shift = shifts[layer]
+        norms.append(_norm(image, image.layer_tensor(layer, im.ATT_NORM), x, o, act))
+        norms.append(_norm(image, image.layer_tensor(layer, im.FFN_NORM), x, o, act))
+        for which, to, point in (
+            (im.WQ, o, q_shift),
+            (im.WK, o + q, k_shift),
+            (im.WV, o + q + kv, v_shift),
+            (im.WO, o, POINT),
+            (im.W_GATE, o, POINT),
+            (im.W_UP, o + _padded(hidden), POINT),
+            (im.W_DOWN, o, POINT),
+        ):
+            matrices.append(_matrix(image.layer_tensor(layer, which), act, to, point))
+        # attend() leaves values at v_shift; 14: ROOT_ONE divides
+        widen.append(_ints(q, _padded(q), o, act, ROOT_ONE, 14 - v_shift))
+    norms.append(_norm(image, image.final_norm(), x, o, act))
+    matrices.append(_matrix(image.classifier(), act, o, POINT))
+    swiglu = _ints(hidden, _padded(hidden), o, act, ROOT_ONE, 0, o, o + _padded(hidden))
+    add = _ints(dim, x, o)
+
+    pairs = d // 2
+    step, gap = (1, pairs) if image.half_split else (2, 1)
+    inc = image.rope_increments()
+    turn = _ints(pairs, 0)
+    cs = array("h", bytes(2 * d))
+    turn_sinks = _ints(pairs, 0)
+    cs_sinks = array("h", bytes(2 * d))
+    rotate_q = _ints(o, image.heads, pairs, step, gap)
+    rotate_k = _ints(o + q, image.kv_heads, pairs, step, gap)
+    narrow = _ints(o + q + kv, kv)
+    ints = [workspace, inc, turn, turn_sinks, embed, swiglu, add, rotate_q, rotate_k, narrow]
+    ints += norms + matrices + widen
+    halves = [q_vector, k, kv_out, att, cs, cs_sinks] + ([q_sinks] if sinks else [])
+    payload = 4 * sum([len(x) for x in ints]) + 2 * sum([len(x) for x in halves])
+    return (
+        (workspace, logits, o, q_vector, q_sinks, k, kv_out, att, embed, embed_at, embed_row_bytes)
+        + (norms, matrices, widen, swiglu, add, inc, turn, cs, turn_sinks, cs_sinks)
+        + (rotate_q, rotate_k, narrow, payload)
+    )
+
+
+def _norm(image, t, x, o, act):
+    return _ints(image.dim, _padded(image.dim), o, act, 0, 0, t.offset, x, t.exponent, image.eps_q32)
+
+
+def _matrix(t, act, to, point):
+    return _ints(t.offset, t.rows, t.groups, t.skip_bytes, act, to, t.exponent + point)
+
+
+def weights(image, norms, matrices, embed_row_bytes, row_buffer_bytes):
+    """Where the kernels find weights: (of matrices, of norms, views, parameters of matvec, bytes of RAM).
+
+    Mapped, that is the image itself. Else rows are read into a buffer of row_buffer_bytes, or of the longest
+    row, with a view by number of bytes that will be read; the norm weights are few and held in RAM, and
+    `norms` is changed to say where.
+    """
+    if image.buffer is not None:
+        return image.buffer, image.buffer, None, None, 0
+    longest = max([m[2] * GROUP + m[3] for m in matrices] + [embed_row_bytes])
+    w = bytearray(max(longest, row_buffer_bytes) // 4 * 4)
+    sizes = {embed_row_bytes}
+    for m in matrices:
+        row = m[2] * GROUP + m[3]
+        rows = len(w) // row
+        sizes.add(row * min(rows, m[1]))
+        sizes.add(row * (m[1] % rows))
+    view = memoryview(w)
+    views = {n: view[:n] for n in sizes}
+    chunk = _ints(0, 0, 0, 0, 0, 0, 0)
+    norm_bytes = 2 * image.dim + 3 & ~3
+    norm_w = bytearray(norm_bytes * len(norms))
+    for i, a in enumerate(norms):
+        norm_w[i * norm_bytes : i * norm_bytes + 2 * image.dim] = image.bytes_at(a[6], 2 * image.dim)
+        a[6] = i * norm_bytes
+    return w, norm_w, views, chunk, len(w) + len(norm_w) + 4 * len(chunk)

@@ -1,0 +1,57 @@
+"""What tests, tools and a wary program ask of a KVCache: vectors read back, counts, broken invariants.
+
+Lent (mpy_kv/lend.py): no token needs it. Everything here allocates and changes nothing.
+"""
+
+from .errors import BadArgument
+from .lend import lend
+
+BY_NAME = lend("mpy_kv.codecs").BY_NAME
+
+
+def read(cache, layer, which, position):
+    """As KVCache.read."""
+    if which not in ("k", "v"):
+        raise BadArgument("which must be 'k' or 'v', got %r" % (which,))
+    if position not in cache.visible():
+        raise BadArgument("position %r is not visible" % (position,))
+    g = cache.geometry
+    codes, scales = cache.place(layer, which, position)
+    return [c * m * 2.0**e for c, m, e in BY_NAME[g.codec].read(cache.buffer, g, codes, scales)]
+
+
+def stats(cache, pending):
+    """As KVCache.stats; pending: layers stored or staged in this step."""
+    return {
+        "tokens": cache.length,
+        "visible_tokens": len(cache.visible()),
+        "evicted_tokens": cache.evicted_tokens,
+        "kv_bytes": cache.kv_bytes,
+        "buffer_bytes": cache.buffer_bytes,
+        "pending_layers": pending,
+        "kernels": cache.kernels.name,
+        "pool": cache.pool.stats(),
+    }
+
+
+def check(cache, newest_gone):
+    """Broken invariants that can be seen from outside; newest_gone: the newest token need not be visible."""
+    g = cache.geometry
+    positions = cache.visible()
+    bad = cache.pool.check()
+    if len(positions) > g.max_visible:
+        bad += 1
+    if positions != sorted(set(positions)) or (positions and positions[-1] != cache.length - 1):
+        if not newest_gone:
+            bad += 1
+    if cache.evicted_tokens < 0:
+        bad += 1
+    if len(set([g.slot(p) for p in positions])) != len(positions):
+        bad += 1
+    codec = BY_NAME[g.codec]
+    for layer in range(g.layers):
+        for which in ("k", "v"):
+            for p in positions:
+                codes, scales = cache.place(layer, which, p)
+                bad += codec.broken(cache.buffer, g, codes, scales)
+    return bad

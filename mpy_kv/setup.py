@@ -1,0 +1,184 @@
+"""What KVCache is made of: arguments checked, memory laid out, parameters of the kernels written.
+
+Lent (mpy_kv/lend.py), for a cache is constructed once. Allocates the buffer unless one is given, a pool and a
+few small arrays. Raises BadArgument before anything is allocated that the caller could see.
+"""
+
+from array import array
+
+from . import kernels as kernel_sets
+from .arena import Arena
+from .errors import BadArgument
+from .geometry import MAX_BYTES, MAX_VISIBLE, Geometry
+from .lend import lend
+from .pools.fixed import FixedPool
+
+P = lend("mpy_kv.kernels.params")
+BY_NAME = lend("mpy_kv.codecs").BY_NAME
+
+
+def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
+    """Arguments are those of KVCache. Returns (kernels, buffer, pool, offsets of each layer's K codes, arrays
+    `a` and `e` of kernels/params.py, per-layer BIAS + q_shift, the same of out_shift)."""
+    _check(geometry)
+    if kernels is None:
+        kernels = kernel_sets.best()
+    if not hasattr(kernels, "qk"):
+        raise BadArgument("kernels must be a set from mpy_kv.kernels.get(name), got %r" % (kernels,))
+    k_shift, v_shift, q_shift, out_shift = _all_shifts(geometry.layers, kv_shift, q_shift, out_shift)
+    arena = Arena(geometry.bytes(), buffer)
+    pool, codes = _layer_blocks(geometry, arena)
+    a = _attention(geometry, arena.start)
+    e = _encoding(geometry, codes, k_shift, v_shift)
+    return kernels, arena.buffer, pool, codes, a, e, q_shift, out_shift
+
+
+def _check(g):
+    if not isinstance(g, Geometry):
+        raise BadArgument("geometry must be a Geometry, got %s" % type(g).__name__)
+    if g.codec not in BY_NAME:
+        raise BadArgument(
+            "codec %r is for sizes only; a cache takes %s" % (g.codec, ", ".join(sorted(BY_NAME)))
+        )
+    what = "window" if g.capacity is None else "capacity"
+    if g.max_visible > MAX_VISIBLE:
+        raise BadArgument(
+            "%d tokens visible at once: at most %d; lower %s %d"
+            % (g.max_visible, MAX_VISIBLE, what, g.window)
+        )
+    if g.bytes() >= MAX_BYTES:
+        raise BadArgument(
+            "the buffer needs %d bytes, a board addresses less than 2^30; lower %s %d"
+            % (g.bytes(), what, g.window)
+        )
+
+
+def _all_shifts(layers, kv_shift, q_shift, out_shift):
+    """Of k, v, q and out, one array of a number a layer each: BIAS + shift, or 0 for float32."""
+    if kv_shift is None:
+        if q_shift is not None or out_shift is not None:
+            raise BadArgument("q_shift and out_shift need kv_shift (int16 input)")
+        floats = array("i", [0] * layers)
+        return floats, floats, floats, floats
+    pairs = [(s, s) if type(s) is int else s for s in _per_layer("kv_shift", kv_shift, layers)]
+    for s in pairs:
+        if not isinstance(s, (list, tuple)) or len(s) != 2:
+            raise BadArgument(
+                "kv_shift of a layer must be a whole number or (k_shift, v_shift), got %r" % (s,)
+            )
+    k = _shifts("kv_shift", [s[0] for s in pairs], layers, None)
+    v = _shifts("kv_shift", [s[1] for s in pairs], layers, None)
+    return k, v, _shifts("q_shift", q_shift, layers, k), _shifts("out_shift", out_shift, layers, v)
+
+
+def _per_layer(name, value, layers):
+    """`value` as a list with one entry a layer."""
+    if type(value) is int:
+        return [value] * layers
+    if not isinstance(value, (list, tuple)):
+        raise BadArgument("%s must be a whole number or a list, got %r" % (name, value))
+    if len(value) != layers:
+        raise BadArgument("%s must be one number or %d (one a layer), got %d" % (name, layers, len(value)))
+    return list(value)
+
+
+def _shifts(name, value, layers, default):
+    """Per-layer array of BIAS + shift."""
+    if value is None:
+        return default
+    value = _per_layer(name, value, layers)
+    for s in value:
+        if type(s) is not int or s < -31 or s > 31:
+            raise BadArgument("%s must be whole numbers in -31..31, got %r" % (name, s))
+    return array("i", [P.BIAS + s for s in value])
+
+
+def _layer_blocks(g, arena):
+    """A pool with a locked block for each layer, and where in the buffer each begins; nothing is left."""
+    pool = FixedPool(arena, g.layers, g.layer_bytes)
+    codes = array("i", [0] * g.layers)
+    for layer in range(g.layers):
+        block = pool.alloc(g.layer_bytes)
+        pool.set_owner(block, layer)
+        pool.lock(block)
+        codes[layer] = pool.offset(block)
+    arena.take(arena.free_bytes())
+    return pool, codes
+
+
+def _attention(g, first):
+    """The parameters `a`; first: offset of the first layer's block."""
+    a = array("i", [0] * P.A_COUNT)
+    a[P.ROW] = g.row_bytes
+    a[P.SLICES] = g.slices
+    a[P.WIDTH] = g.slice_bytes
+    a[P.SLICE_WIDTH] = g.slice_width
+    a[P.SCALE_STRIDE] = g.scale_stride
+    a[P.SCORES] = first + g.at_scores
+    a[P.DOTS] = first + g.at_dots
+    a[P.KSCALE] = first + g.at_kscale
+    a[P.VSCALE] = first + g.at_vscale
+    a[P.SCALE_ROW] = g.scale_row
+    a[P.UNITS] = first + g.at_units
+    a[P.SUMS] = first + g.at_sums
+    a[P.QUERIES] = first + g.at_queries
+    a[P.QUERY_BYTES] = g.query_bytes
+    a[P.QUERY_SET] = g.query_words
+    a[P.HEADS] = g.heads
+    a[P.HEAD_DIM] = g.head_dim
+    a[P.MASK31] = 0x7FFFFFFF
+    a[P.LOG_SCALE], a[P.LOG_EXP] = _log_scale(g.head_dim)
+    return a
+
+
+def _encoding(g, codes, k_shift, v_shift):
+    """The parameters `e`."""
+    e = array("i", [0] * (P.E_TABLE + 3 * g.layers))
+    e[P.E_COUNT] = g.width
+    e[P.E_GROUP] = g.group
+    e[P.E_WIDTH] = g.slice_width
+    e[P.E_BYTES] = g.slice_bytes
+    e[P.E_SLICES] = g.slices
+    e[P.E_HEAD] = g.head_stride
+    e[P.E_STRIDE] = g.scale_stride
+    e[P.E_ROW] = g.row_bytes
+    e[P.E_CODES] = g.codes_bytes
+    e[P.E_PLANE] = g.plane_bytes
+    e[P.E_MASK31] = 0x7FFFFFFF
+    for layer in range(g.layers):
+        at = P.E_TABLE + 3 * layer
+        e[at] = codes[layer]
+        e[at + 1] = k_shift[layer]
+        e[at + 2] = v_shift[layer]
+    return e
+
+
+def _log_scale(head_dim):
+    """log2(e) / sqrt(head_dim) as (mantissa of 15 bits, e): mantissa * 2^-e."""
+    # isqrt of head_dim * 2^60, by Newton from above: enough bits that every head_dim rounds right
+    n = head_dim << 60
+    root = 1 << ((n.bit_length() if hasattr(n, "bit_length") else _bits(n)) // 2 + 1)
+    while True:
+        better = (root + n // root) >> 1
+        if better >= root:
+            break
+        root = better
+    x = (1549082005 << 50) // root  # log2(e) * 2^30, over root = sqrt(head_dim) * 2^30
+    e = 50
+    while x >= 1 << 16:
+        x >>= 1
+        e -= 1
+    x = (x + 1) >> 1
+    e -= 1
+    if x == 1 << 15:
+        x >>= 1
+        e -= 1
+    return x, e
+
+
+def _bits(n):
+    bits = 0
+    while n:
+        n >>= 1
+        bits += 1
+    return bits
