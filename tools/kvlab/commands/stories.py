@@ -8,25 +8,25 @@ from typing import Any
 
 import click
 
-from kvlab import options, output, story
+from kvlab import options, output, paths, story
 from kvlab.boards import Board
 from kvlab.errors import BadInput
 from kvlab.options import Decimal
 
 
 @click.command(
-    epilog="""Example:
+    epilog="""Examples:
 
 \b
   kvlab stories --board rp2040 --model stories260K.bin --tokens 40 --greedy
+  kvlab stories --board qemu_arm --tokens 40 --greedy
 """
 )
 @options.board_option
 @click.option(
     "--model",
-    required=True,
     metavar="FILE",
-    help="Board image, or a llama2.c checkpoint, converted on the fly.",
+    help="Board image, or a llama2.c checkpoint, converted on the fly [default: the one that ships].",
 )
 @click.option(
     "--tokenizer", metavar="FILE", help="A checkpoint's tokenizer [default: the one beside it]."
@@ -73,7 +73,7 @@ from kvlab.options import Decimal
 @click.option("--stop", is_flag=True, help="End with the first story instead of starting another.")
 @click.option(
     "--kernels",
-    type=click.Choice(["viper", "plain"]),
+    type=click.Choice(["thumb", "viper", "plain"]),
     help="[default: the fastest that passes its check]",
 )
 @click.option(
@@ -90,7 +90,7 @@ from kvlab.options import Decimal
 @output.json_option
 def command(
     board: Board,
-    model: str,
+    model: str | None,
     tokenizer: str | None,
     tokens: int,
     prompt: str,
@@ -106,13 +106,13 @@ def command(
     peak: bool,
     json_path: Path | None,
 ) -> None:
-    """Tell a story on an emulated BOARD with the model in FILE, its KV cache in mpy_kv.
+    """Tell a story on an emulated BOARD with a model, its KV cache in mpy_kv.
 
     Exit status: 0 told, 1 it failed or does not fit the board, 2 bad input.
     """
     from kvlab.models.load import load_image
 
-    path = options.existing_file(model, "--model")
+    path = options.existing_file(str(paths.SHIPPED) if model is None else model, "--model")
     words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
     image = load_image(path, words)
     telling = story.Telling(
