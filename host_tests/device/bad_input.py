@@ -1,7 +1,7 @@
 """Wrong arguments of every kind, with what must be said; the same list under CPython and MicroPython.
 
-usage: bad_input.py KERNELS [EVERY]    tries each EVERYth case [1]; prints the complaints as a JSON list, and the
-number of cases
+usage: bad_input.py KERNELS [EVERY]    tries each EVERYth case [1]; prints the complaints as a JSON list, and
+the number of cases
 """
 
 import json
