@@ -15,7 +15,7 @@ An allowance that allows nothing, names no rule or gives no reason is a finding 
 
 from __future__ import annotations
 
-from viper_lint.check import Finding, lint_file, lint_paths, lint_text
+from viper_lint.check import Finding, lint_paths, lint_text
 from viper_lint.rules import RULES, Rule
 
-__all__ = ["RULES", "Finding", "Rule", "lint_file", "lint_paths", "lint_text"]
+__all__ = ["RULES", "Finding", "Rule", "lint_paths", "lint_text"]

@@ -34,22 +34,28 @@ class Finding:
 def lint_paths(paths: Iterable[Path], *, jumps: bool = True) -> list[Finding]:
     """Findings of the files and of all .py below the folders. OSError, SyntaxError: not to be read."""
     files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    # Not in the threads: CPython 3.11 may fail where two of them parse at once.
+    sources = [_read(file) for file in files]
     # Threads wait for mpy-cross; the rest is quick.
     with ThreadPoolExecutor() as pool:
-        return list(chain.from_iterable(pool.map(lambda file: lint_file(file, jumps=jumps), files)))
+        found = pool.map(lambda file, source: _lint(source, file.as_posix(), jumps), files, sources)
+        return list(chain.from_iterable(found))
 
 
-def lint_file(path: Path, *, jumps: bool = True) -> list[Finding]:
+def lint_text(text: str, path: str, *, jumps: bool = True) -> list[Finding]:
+    """Findings in one file's text, in the order of its lines. jumps: measure them with mpy-cross."""
+    return _lint(Source(text), path, jumps)
+
+
+def _read(path: Path) -> Source:
     try:
-        return lint_text(path.read_text(encoding="utf-8"), path.as_posix(), jumps=jumps)
+        return Source(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         error.filename = path.as_posix()
         raise
 
 
-def lint_text(text: str, path: str, *, jumps: bool = True) -> list[Finding]:
-    """Findings in one file's text, in the order of its lines. jumps: measure them with mpy-cross."""
-    source = Source(text)
+def _lint(source: Source, path: str, jumps: bool) -> list[Finding]:
     found: list[Finding] = []
     for function in source.functions:
         mine = _refused(source, function, _hits(source, function), path)
