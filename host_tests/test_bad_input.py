@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.errors import OutOfRange
+from mpy_kv.errors import BadArgument, OutOfRange
 
 DEVICE = Path(__file__).parent / "device"
 sys.path.insert(0, str(DEVICE))
@@ -35,6 +35,28 @@ def test_refused_on_the_port(name: str, upy) -> None:
     complaints, count = json.loads(said)
     assert complaints == []
     assert count == len(CASES)
+
+
+@pytest.mark.parametrize("shape", [[4, 2], [2, 4], [8, 1], [1, 8]])
+def test_views_of_two_dimensions_are_refused(shape: list[int], bench: bad_input.Bench) -> None:
+    view = memoryview(bytes(32)).cast("f", shape)
+    before = bench.state()
+    for call in (
+        lambda: bench.f.append(1, view, bench.k),
+        lambda: bench.f.append(1, bench.k, view),
+        lambda: bench.f.prefill(1, view, view, 1),
+    ):
+        with pytest.raises(BadArgument, match="must be a non-empty array of float32"):
+            call()
+    assert bench.state() == before
+
+
+def test_results_are_not_written_to_a_read_only_view(bench: bad_input.Bench) -> None:
+    before = bench.state()
+    with pytest.raises(BadArgument, match="out must be writable, got a read-only memoryview"):
+        bench.f.attend(0, bench.q, memoryview(array("f", [0] * 16)).toreadonly())
+    assert bench.state() == before
+    bench.f.attend(0, memoryview(bench.q).toreadonly(), bench.out)  # what is only read may be
 
 
 BOUNDARY = """

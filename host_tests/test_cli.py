@@ -72,6 +72,10 @@ def test_every_command_has_help_with_an_example(kvlab, words):
         (["emulate", ".", "--board", "rp2040"], "SCRIPT .: is a folder"),
         (["emulate", __file__, "--board", "rp2400"], 'did you mean "rp2040"?'),
         (["emulate", __file__, "--heap-bytes", "lots"], "--heap-bytes lots: not a size"),
+        (["emulate", __file__, "--heap-bytes", "1_"], "--heap-bytes 1_: not a size"),
+        (["emulate", __file__, "--heap-bytes", "1__0"], "--heap-bytes 1__0: not a size"),
+        (["emulate", __file__, "--heap-bytes", 5000 * "9"], "9: not a size"),
+        (["emulate", __file__, "--heap-bytes", "0x" + 5000 * "f"], "f: not a size"),
         (["emulate", __file__, "--heap-bytes", "-1"], "--heap-bytes -1: not a size"),
         (["emulate", __file__, "--heap-bytes", "3GB"], "--heap-bytes 3GB: not a size"),
         (
@@ -86,6 +90,8 @@ def test_every_command_has_help_with_an_example(kvlab, words):
             "do not fit the 1,441,792 bytes of flash",
         ),
         (["emulate", __file__, "--timeout", "soon"], "--timeout"),
+        (["doctor", "--json", "no-such-folder/"], "--json no-such-folder/: names a folder; name a file"),
+        (["bench", "page", "--page", "x/"], "--page x/: names a folder; name a file"),
         (["emulate", __file__, "--json", "."], "--json .: is a folder"),
         (
             ["doctor", "--json", "/dev/null/x.json"],

@@ -48,6 +48,13 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_story(tmp_path, ref
     assert "locked: not writable" in refused("--model", model, "--out", tmp_path / "locked")
 
 
+def test_what_is_refused_leaves_no_folder(tmp_path, refused):
+    model, words = write_tiny(tmp_path)
+    words.write_bytes(b"no tokenizer")
+    assert "tokenizer" in refused("--model", model, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_no_output_of_the_demo_is_its_model(tmp_path, refused):
     model, _ = write_tiny(tmp_path)
     model = model.rename(tmp_path / "heap.png")

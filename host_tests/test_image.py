@@ -27,7 +27,14 @@ from kvlab.errors import BadInput
 from kvlab.models import image
 from kvlab.models.calibrate import calibrate, shift_for
 from kvlab.models.image import Entry, Image, convert, rope_increments, row_bytes, tensor_names
-from kvlab.models.limits import EXPONENT_MAX, LIMITS, TEXT_BYTES_MAX, TOKEN_BYTES_MAX
+from kvlab.models.limits import (
+    EPS_Q32_MAX,
+    EXPONENT_MAX,
+    LIMITS,
+    SHIFT_MAX,
+    TEXT_BYTES_MAX,
+    TOKEN_BYTES_MAX,
+)
 from kvlab.models.llama2c import read_checkpoint
 from kvlab.models.load import load_checkpoint, load_image
 from kvlab.models.quantise import GROUP, quantise_matrix, quantise_vector
@@ -362,6 +369,17 @@ def test_the_limits_of_an_exponent_are_the_app_s(micro):
         assert (f"exponent {exponent}" not in said) is (abs(exponent) <= EXPONENT_MAX)
 
 
+def test_the_limits_of_a_shift_are_the_app_s(micro):
+    for shift in (SHIFT_MAX, SHIFT_MAX + 1, -SHIFT_MAX, -SHIFT_MAX - 1):
+        said = app_refusal(patched(micro.data, micro.header.shifts_off + 1, "b", shift))
+        assert (f"v_shift of layer 0 is {shift}, must be -31..31" not in said) is (abs(shift) <= SHIFT_MAX)
+
+
+def test_the_limit_of_epsilon_is_the_app_s(micro):
+    for eps, fits in ((EPS_Q32_MAX, True), (EPS_Q32_MAX + 1, False)):
+        assert (f"eps_q32 is {eps}" not in app_refusal(patched(micro.data, 48, "I", eps))) is fits
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -474,6 +492,15 @@ def test_foreign_files_and_other_versions(micro):
         (32, "I", 6, "embed has"),
         (36, "I", 0, "seq_len 0"),
         (40, "H", 16, "group 16"),
+        (44, "H", 5, "bos 5, a board takes 0 to 4"),
+        (44, "H", 65535, "bos 65535"),
+        (48, "I", 1 << 29, "eps_q32 536870912, a board takes"),
+        (112, "i", 65, "embed has the exponent 65, a board takes -64 to 64"),
+        (112, "i", (1 << 31) - 1, "embed has the exponent 2147483647"),
+        (112, "i", -(1 << 31), "embed has the exponent -2147483648"),
+        (96, "I", 0, "embed has"),
+        ("shifts", "b", 32, "k_shift 32 of layer 0, a board takes -31 to 31"),
+        ("shifts", "b", -128, "k_shift -128 of layer 0"),
         (42, "H", 3, "flags 0x3"),
         (42, "H", 0, "11 tensors where its shape needs 12"),
         (52, "I", 100, "tensors at 100"),
@@ -496,9 +523,23 @@ def test_foreign_files_and_other_versions(micro):
 )
 def test_a_faulty_writer_s_image_with_a_right_checksum(micro, at, kind, value, what):
     data = bytearray(micro.data)
-    struct.pack_into("<" + kind, data, at, value)
+    struct.pack_into("<" + kind, data, micro.header.shifts_off if at == "shifts" else at, value)
     struct.pack_into("<I", data, 12, zlib.crc32(data[16:]))
     assert what in refusal(bytes(data))
+
+
+def test_what_the_app_refuses_kvlab_refuses(micro):
+    """Every byte but those of codes and norms, set to the values at both ends."""
+    seen = 0
+    for at in range(16, micro.entries[0].offset):
+        for value in (0, 1, 31, 32, 65, 127, 128, 255):
+            data = bytearray(micro.data)
+            data[at] = value
+            struct.pack_into("<I", data, 12, zlib.crc32(data[16:]))
+            if app_refusal(bytes(data)):
+                seen += 1
+                refusal(bytes(data))
+    assert seen > 1000
 
 
 def test_a_vocabulary_that_differs_from_the_header_s(micro):
@@ -561,6 +602,7 @@ def test_convert_refuses_in_one_line_and_writes_nothing(tmp_path, capsys, monkey
     assert "would overwrite" in refused(capsys, model, "-o", model)
     assert "would overwrite" in refused(capsys, model, "-o", other)
     assert "is a folder" in refused(capsys, model, "-o", tmp_path)
+    assert "--output nodir/: names a folder" in refused(capsys, model, "-o", "nodir/")
     assert "--output" in refused(capsys, model, "-o", model / "x.mkvm")
     assert "board image already" in refused(capsys, made_image(tmp_path, model))
     (tmp_path / "made.mkvm").unlink()

@@ -14,7 +14,7 @@ import qemu_fixtures
 
 from kvlab import boards, cli
 from qemu_port import launcher
-from qemu_port.board import FLASH_BYTES, Qemu
+from qemu_port.board import FLASH_BYTES, NoRoom, Qemu
 from unix_port.errors import PortError
 
 M3 = boards.load("qemu_arm")
@@ -115,6 +115,48 @@ def test_output_comes_as_it_is_made(qemu) -> None:
     assert seen.getvalue() == done.stdout == "\u20ac\n.\n"
 
 
+def test_a_script_prints_any_byte(qemu) -> None:
+    """Those that end a command's output on the line too."""
+    script = "print('a\\x04b\\x04\\x04>', end='')\nprint('\\x02\\x01c')"
+    done = qemu.board.run(script)
+    assert (done.status, done.stdout, done.stderr) == (0, "a\x04b\x04\x04>\x02\x01c\n", "")
+    done = qemu.board.run("print('\\x04')\nraise ValueError('\\x04')")
+    assert (done.status, done.stdout) == (1, "\x04\n")
+    assert done.stderr.endswith("ValueError: \x04\n")
+
+
+def test_what_cannot_start_is_told(qemu) -> None:
+    board = qemu.board
+    with pytest.raises(NoRoom, match="more than the firmware's heap has left") as short:
+        board.run("print('ran')", fence_bytes=launcher.firmware.MOST_HEAP_BYTES)
+    assert 0 < short.value.missing_bytes < 500_000
+    with pytest.raises(PortError, match="not UTF-8 text"):
+        board.run("print('ran')", ["\udcff"])
+    with pytest.raises(PortError, match="timeout"):
+        board.run("print('ran')", timeout_s=float("nan"))
+    assert board.run("print('ran')", timeout_s=1e308).stdout == "ran\n"
+
+
+def test_arguments_that_fill_the_heap_do_not_fit(tmp_path: Path) -> None:
+    report = emulate(tmp_path, "print('ran')", "x" * 100_000)
+    assert (report.outcome, report.fits, report.stdout, report.stderr) == ("does not fit", False, "", "")
+    assert "arguments" in report.verdict
+
+
+def test_the_search_for_a_heap_ends_at_the_largest(tmp_path: Path, capfd) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("bytearray(9 << 20)")
+    most = str(launcher.MOST_HEAP_BYTES)
+    assert cli.main(["emulate", str(script), "--board", "qemu_arm", "--heap-bytes", most, "--peak"]) == 1
+    assert "does not fit" in capfd.readouterr().err
+
+
+def test_a_board_that_resets_itself_is_told_once(tmp_path: Path) -> None:
+    report = emulate(tmp_path, "import machine\nprint('here')\nmachine.reset()")
+    assert (report.outcome, report.stdout, report.stderr) == ("crashed", "here\n", "")
+    assert "machine.reset()" in report.verdict
+
+
 @pytest.mark.parametrize(
     ("source", "status"),
     [("while True: pass", None), ("import machine\nmachine.mem32[0xF0000000]", -11)],
@@ -128,6 +170,7 @@ def test_a_board_that_hangs_is_killed(source: str, status: int | None, tmp_path:
         done = board.run("print('here')\n" + source, timeout_s=2)
         assert done.status == status
         assert done.stdout.startswith("here\n")
+        assert done.stderr == ""
         assert process.wait(10) == -9
         assert not board.running
         with pytest.raises(PortError, match="the board has ended"):

@@ -120,4 +120,4 @@ def test_the_cache_allocates_nothing(kind: str, qemu) -> None:
 def test_bad_options_are_the_users(capfd) -> None:
     line = ["stories", "--board", "qemu_arm", "--model", str(MODEL), "--window", "100000"]
     assert cli.main(line) == 2
-    assert "lower window" in capfd.readouterr().err
+    assert "lower --window" in capfd.readouterr().err

@@ -184,7 +184,7 @@ def test_bad_decimals(text: object) -> None:
         (["--temperature", "warm"], "--temperature must be a number such as 0.85, got 'warm'"),
         (["--top-p", "1.5"], "--top-p must be 0.000..1.000"),
         (["--top-p=-1e-3"], "--top-p must be a number such as 0.85, got '-1e-3'"),
-        (["--window", "600"], "lower window to 60"),
+        (["--window", "600"], "lower --window to 60"),
         (["--window", "x"], "--window needs a whole number, got 'x'"),
         (["--tokens", "0"], "--tokens must be a positive whole number, got 0"),
         (["--sinks", "-1"], "--sinks must be 0.."),

@@ -8,7 +8,7 @@ import sys
 import pytest
 from tiny_model import write_tiny
 
-from kvlab import cli
+from kvlab import cli, story
 
 
 def told(tmp_path, capfd, model, *words):
@@ -44,8 +44,29 @@ def test_sinks_that_were_asked_for_are_not_lowered(tmp_path, capfd):
     model, _ = write_tiny(tmp_path, seq_len=1)
     status, err, figures = told(tmp_path, capfd, model, "--sinks", 4)
     assert (status, figures) == (2, None)
-    assert "more than the 1 the model was trained for" in err
+    assert "more than the 1 the model was trained for: lower --sinks below 1\n" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--window", 20], "lower --window to 12\n"),
+        (["--window", 1 << 27], "--window must be 1..67108864"),
+    ],
+)
+def test_the_option_to_change_is_named(tmp_path, capfd, words, message):
+    model, _ = write_tiny(tmp_path, seq_len=12)
+    status, err, _ = told(tmp_path, capfd, model, *words)
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_keywords_of_the_app_become_options():
+    assert story.as_typed("window must be 1..8, got 9") == "--window must be 1..8, got 9"
+    assert story.as_typed("top_p must be") == "--top-p must be"
+    assert story.as_typed("a context: lower sinks below 5") == "a context: lower --sinks below 5"
 
 
 def test_a_tokenizer_beside_an_image_is_refused(tmp_path, capfd):

@@ -9,11 +9,12 @@ from .port import addressof
 
 
 class Arena:
-    """`buffer`: bytearray or memoryview of bytes to use, or None to allocate `size` bytes."""
+    """`buffer`: bytearray or memoryview of bytes to use, or None to allocate `size` bytes, less
+    than 2^30: offsets are small ints on 32-bit boards. BadArgument."""
 
     def __init__(self, size, buffer=None):
-        if type(size) is not int or size < 0:
-            raise BadArgument("size must be a whole number of bytes, got %r" % (size,))
+        if type(size) is not int or size < 0 or size >> 30:
+            raise BadArgument("size must be a whole number of bytes below 2^30, got %r" % (size,))
         if buffer is None:
             buffer = bytearray(size)
         if not _is_bytes(buffer):

@@ -251,9 +251,12 @@ class KVCache:
         w = n * self._q_row
         if _len(q) != w and (n == 1 or _len(q) < w) or _len(out) < w or (qs is not q and _len(qs) < w):
             self._refuse("rows", _len(q), _len(out), _len(qs), w)
+        if self._holding:
+            self._check_apart(out)
         if mark == _STAGED:
             self._check_staged(layer, n)
-            self._check_apart(layer, q, out, qs)
+            if self._spoils(out, q, False) or self._spoils(out, qs, False):
+                self._refuse("overlap")
             self._mark[layer] = _CUT
         i = 0
         while i < n:
@@ -484,7 +487,9 @@ class KVCache:
 
     def sink_query_position(self, i=0):
         """Position at which to rotate the query of the step's token i for the sinks: as if the cache
-        held only what it sees (StreamingLLM, arXiv:2309.17453)."""
+        held only what it sees (StreamingLLM, arXiv:2309.17453). BadArgument if i is no count."""
+        if type(i) is not int or i < 0:
+            self._refuse("row", i)
         p = self.length + i
         most = self.geometry.max_visible - 1
         return p if p < most else most
@@ -565,21 +570,24 @@ class KVCache:
         kind = "int16 ('h'), as kv_shift was given"
         if not self._int16:
             kind = "float32 ('f'); give kv_shift for int16"
-        size, fits = 0, False
+        size, fits, fixed = 0, False, False
         try:
             view = memoryview(x)
+            fixed = name == "out" and getattr(view, "readonly", False)
             size = len(bytes(view[0:1]))
             fits = size == want and isinstance(x[0], float) != self._int16
             if hasattr(view, "format"):
-                fits = fits and view.format == ("h" if self._int16 else "f")
+                fits = fits and view.ndim == 1 and view.format == ("h" if self._int16 else "f")
             elif fits and self._int16:
                 one = x[0:1]  # a copy, or a view of the same element
                 first = one[0]
                 one[0] = -1  # does it hold a sign?
                 fits = one[0] == -1
                 one[0] = first
-        except (TypeError, ValueError, IndexError, OverflowError):
+        except (TypeError, ValueError, IndexError, OverflowError, NotImplementedError):
             fits = False
+        if fixed:
+            raise BadArgument("out must be writable, got a read-only %s" % type(x).__name__)
         if not fits:
             raise BadArgument(
                 "%s must be a non-empty array of %s; got %s%s"
@@ -599,15 +607,17 @@ class KVCache:
         if min(k, v) < n * self._e[_E_COUNT]:
             self._refuse("length", k, v, n)
 
-    def _check_apart(self, layer, q, out, qs):
-        """A prefill writes row i of `out` before it reads the rows after i."""
-        if (
-            self._spoils(out, self._staged_k[layer], True)
-            or self._spoils(out, self._staged_v[layer], True)
-            or self._spoils(out, q, False)
-            or self._spoils(out, qs, False)
-        ):
-            self._refuse("overlap")
+    def _check_apart(self, out):
+        """What is staged, of any layer, is read after rows of `out` are written."""
+        mark = self._mark
+        layer = self._layers
+        while layer:
+            layer -= 1
+            if mark[layer] == _STAGED and (
+                self._spoils(out, self._staged_k[layer], True)
+                or self._spoils(out, self._staged_v[layer], True)
+            ):
+                self._refuse("overlap")
 
     def _spoils(self, out, x, kv):
         """Whether writing `out` row by row changes rows of x (k or v; or a query) before they are read.

@@ -14,6 +14,10 @@ def n(cache, n):
     raise BadArgument("n must be a positive whole number of tokens, got %r" % (n,))
 
 
+def row(cache, i):
+    raise BadArgument("i must be a whole number, the step's token counted from 0, got %r" % (i,))
+
+
 def length(cache, k, v, n):
     width = cache.geometry.width
     raise BadArgument(

@@ -23,8 +23,11 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     _check(geometry)
     if kernels is None:
         kernels = kernel_sets.best()
-    if not hasattr(kernels, "qk"):
-        raise BadArgument("kernels must be a set from mpy_kv.kernels.get(name), got %r" % (kernels,))
+    for name in kernel_sets.FAMILY.names + ("name",):
+        if not hasattr(kernels, name):
+            raise BadArgument(
+                "kernels must be a set from mpy_kv.kernels.get(name); %r has no %s" % (kernels, name)
+            )
     k_shift, v_shift, q_shift, out_shift = _all_shifts(geometry.layers, kv_shift, q_shift, out_shift)
     arena = Arena(geometry.bytes(), buffer)
     pool, codes = _layer_blocks(geometry, arena)

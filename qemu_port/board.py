@@ -15,6 +15,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -29,7 +30,7 @@ from mpremote.transport_serial import SerialTransport
 import firmware
 from qemu_port import machines
 from unix_port.errors import PortError
-from unix_port.port import MODULE_PATH, Finished
+from unix_port.port import MODULE_PATH, Finished, check_timeout
 
 SIDE = Path(__file__).resolve().parent / "side"
 
@@ -44,11 +45,17 @@ START_TIMEOUT_S = 60
 # mpremote takes two bytes that come late, on a busy machine, for bytes that do not come.
 LINE_TIMEOUT_S = 20
 
+# How long a closed line is taken for that of an emulator that is just ending.
+END_TIMEOUT_S = 2
+
 # Of a run whose caller gives none: a board that spins would never end.
 RUN_TIMEOUT_S = 600
 
-# Reads one file over semihosting and runs it, then boot. Short: the line is slow.
+# Reads one file over semihosting and runs it, then boot. Short: the line is slow. The mark comes before
+# and after all that a run prints, see _Output.
 _FETCH = """
+mark = {mark!r}
+print(mark, end="")
 import micropython
 from array import array
 from uctypes import addressof
@@ -58,10 +65,27 @@ text = bytearray({size})
 handle = trap(1, array("i", [addressof(path), 1, len(path) - 1]))
 trap(6, array("i", [handle, addressof(text), {size}]))
 trap(2, array("i", [handle]))
-exec(text)
-text = None
-boot.run({config!r})
+try:
+    exec(text)
+    text = None
+    boot.run({config!r})
+finally:
+    print(mark, end="")
 """
+
+# What boot says when it cannot draw the fence.
+_TOO_SMALL = re.compile(r"heap is (\d+) bytes too small for this fence")
+
+
+class NoRoom(PortError):
+    """The firmware's heap is too small for the run: the script never started.
+
+    `missing_bytes`: by how much, where that is the fence's fault; None where the arguments did not fit.
+    """
+
+    def __init__(self, problem: str, missing_bytes: int | None) -> None:
+        super().__init__(problem)
+        self.missing_bytes = missing_bytes
 
 
 class Stream(Protocol):
@@ -111,7 +135,7 @@ class Qemu:
             (self._place / "flash").write_bytes(flash)
             command += [
                 "-device",
-                f"loader,file={self._place / 'flash'},addr={machine.flash_at:#x},force-raw=on",
+                f"loader,file={_quoted(self._place / 'flash')},addr={machine.flash_at:#x},force-raw=on",
             ]
         # An idle board spins: it must not outlive us, whatever ends us.
         guard = shutil.which("setpriv")
@@ -198,8 +222,9 @@ class Qemu:
         exactly so much of the heap free. `stream` takes its output as it comes. What it prints to stderr
         is in stdout, as a board has one line; only an exception it ends with is not. The status is None
         after a timeout, -11 when the board crashed. `report` then holds what was measured, {} when there
-        is nothing.
+        is nothing. NoRoom when the heap did not suffice to start it, PortError on other bad input.
         """
+        check_timeout(timeout_s)
         if not self.running or self._line is None:
             raise PortError("the board has ended")
         source = script if isinstance(script, Path) else self._place / "script.py"
@@ -207,19 +232,20 @@ class Qemu:
             source.write_text(script, encoding="utf-8")
         source = source.resolve()
         mounts = {
-            f"/lib{i or ''}": str(folder) for i, folder in enumerate(MODULE_PATH if path is None else path)
+            f"/lib{i or ''}": _text(folder) for i, folder in enumerate(MODULE_PATH if path is None else path)
         }
         report = self._place / "report"
         report.unlink(missing_ok=True)
         config = {
-            "script": str(source),
-            "arguments": [str(word) for word in args],
-            "path": [str(source.parent), *mounts, "/side"],
+            "script": _text(source),
+            "arguments": [_text(word) for word in args],
+            "path": [_text(source.parent), *mounts, "/side"],
             "heap_bytes": fence_bytes,
             "report": str(report),
         }
         (self._place / "config").write_text(json.dumps(config), encoding="utf-8")
-        output = _Output(stream, self._kill)
+        mark = "\x02" + secrets.token_hex(8)
+        output = _Output(stream, self._kill, mark.encode())
         limit = RUN_TIMEOUT_S if timeout_s is None else timeout_s
         timer = self._deadline(limit)
         status: int | None = 1
@@ -230,22 +256,43 @@ class Qemu:
                 if not self._fresh:
                     self._line.enter_raw_repl(timeout_overall=limit)
                 self._fresh = False
-                command = self._command({"/": "", "/side": str(SIDE), **mounts})
-                error = self._line.exec_raw(command, timeout=None, data_consumer=output.take)[1]
+                self._line.exec_raw_no_follow(self._command(mark, {"/": "", "/side": _text(SIDE), **mounts}))
+                error = self._follow(self._line, output)
             except (TransportError, OSError) as lost:
-                # It was killed, or the line failed: told from what there is.
-                error = f"the line to the board: {lost}\n".encode()
+                # Of a board that was killed or has reset itself the line says nothing new.
+                if not (timer.expired or output.crashed or self._ended()):
+                    error = f"the line to the board: {lost}\n".encode()
         if report.is_file():
-            self.report = json.loads(report.read_text(encoding="utf-8"))
+            self.report = json.loads(report.read_text(encoding="utf-8", errors="replace"))
             status = int(self.report["status"])
         elif timer.expired:
             status = None
         elif output.crashed:
             status = -11
-        unsaid = self.report.get("traceback", "") + error.decode(errors="replace").replace("\r\n", "\n")
-        return Finished(status, output.end(), unsaid)
+        said = error.decode(errors="replace").replace("\r\n", "\n")
+        if not self.report:
+            _check_room(said, fence_bytes)
+        return Finished(status, output.end(), self.report.get("traceback", "") + said)
 
-    def _command(self, mounts: dict[str, str]) -> str:
+    def _follow(self, line: SerialTransport, output: _Output) -> bytes:
+        """Pass on what the command prints, to its end; returns what it ended with: a traceback or nothing."""
+        # The raw REPL's sign for the end of output is a byte that a script may print too.
+        line.read_until(1, b"\x04", timeout=None, data_consumer=output.take)
+        while output.inside:
+            line.read_until(1, b"\x04", timeout=None, data_consumer=output.take)
+        error: bytes = line.read_until(1, b"\x04", timeout=None)
+        return error[:-1]
+
+    def _ended(self) -> bool:
+        """Whether the emulator is gone; waits a moment for one that is just going."""
+        assert self._process is not None
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _command(self, mark: str, mounts: dict[str, str]) -> str:
         """What the board is given over the line: it fetches the rest, the file systems and boot, itself."""
         lines = [(SIDE / "hostfs.py").read_text(encoding="utf-8"), "import vfs, sys"]
         lines += [f"vfs.mount(HostFS({folder!r}), {place!r})" for place, folder in mounts.items()]
@@ -253,18 +300,47 @@ class Qemu:
         start = self._place / "start.py"
         size = start.write_bytes("\n".join(lines).encode())
         return _FETCH.format(
+            mark=mark,
             trap=self.machine.trap,
-            path=str(start).encode() + b"\0",
+            path=_text(start).encode() + b"\0",
             size=size,
-            config=str(self._place / "config"),
+            config=_text(self._place / "config"),
         )
+
+
+def _text(value: object) -> str:
+    """A path or an argument as the board can have it. PortError."""
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise PortError(f"{ascii(text[:80])}: not UTF-8 text") from error
+    return text
+
+
+def _quoted(path: Path) -> str:
+    """A path within an option of qemu's, where a comma ends it."""
+    return str(path).replace(",", ",,")
+
+
+def _check_room(said: str, fence_bytes: int) -> None:
+    """NoRoom if the error a run without a report ended with says so."""
+    short = _TOO_SMALL.search(said)
+    if short:
+        raise NoRoom(
+            f"{fence_bytes:,} bytes free: {int(short[1]):,} more than the firmware's heap has left",
+            int(short[1]),
+        )
+    last = said.strip().rsplit("\n", 1)[-1]
+    if last.startswith("MemoryError"):
+        raise NoRoom(f"no room to start the script, its arguments above all: {last}", None)
 
 
 class _Deadline(threading.Timer):
     """Calls `act` after `seconds` unless the block ends before; `expired` tells."""
 
     def __init__(self, seconds: float, act: Any) -> None:
-        super().__init__(seconds, self._expire)
+        super().__init__(min(seconds, threading.TIMEOUT_MAX), self._expire)
         self.daemon = True
         self.expired = False
         self._act = act
@@ -282,13 +358,19 @@ class _Deadline(threading.Timer):
 
 
 class _Output:
-    """Takes what the board prints, as it comes, and passes it on."""
+    """Takes what the board prints, as it comes, and passes on what lies between two marks.
+
+    Outside of them the line's own signs mean what they say; inside, every byte is the script's.
+    """
 
     # What the firmware's fault handlers print before they spin for ever.
     _CRASH = " exception caught:"
 
-    def __init__(self, onward: Stream | None, kill: Any) -> None:
+    def __init__(self, onward: Stream | None, kill: Any, mark: bytes) -> None:
         self.crashed = False
+        self.inside = False
+        self._mark = mark
+        self._held = b""  # what may turn out to be the mark's beginning
         self._pieces: list[str] = []
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._onward = onward
@@ -296,8 +378,25 @@ class _Output:
         self._line = ""
 
     def take(self, raw: bytes) -> None:
-        # The end of the output is a mark of the line, and so is the \r before a \n.
-        self._add(self._decoder.decode(raw.replace(b"\x04", b"").replace(b"\r", b"")))
+        held = self._held + raw
+        while True:
+            before, mark, rest = held.partition(self._mark)
+            if not mark:
+                break
+            self._pass_on(before)
+            self.inside = not self.inside
+            held = rest
+        # The mark's first byte comes in it once.
+        at = held.rfind(self._mark[:1])
+        if at < 0 or not self._mark.startswith(held[at:]):
+            at = len(held)
+        self._pass_on(held[:at])
+        self._held = held[at:]
+
+    def _pass_on(self, raw: bytes) -> None:
+        if self.inside:
+            # The firmware puts a \r before each \n.
+            self._add(self._decoder.decode(raw.replace(b"\r", b"")))
 
     def _add(self, text: str) -> None:
         self._pieces.append(text)
@@ -316,5 +415,7 @@ class _Output:
 
     def end(self) -> str:
         """All of it."""
+        self._pass_on(self._held)
+        self._held = b""
         self._add(self._decoder.decode(b"", final=True))
         return "".join(self._pieces)

@@ -15,12 +15,12 @@ from typing import Any
 
 import firmware
 from qemu_port import machines
-from qemu_port.board import FLASH_BYTES, Qemu
+from qemu_port.board import FLASH_BYTES, NoRoom, Qemu
 from unix_port import compiled as modules
 from unix_port.errors import PortError
 from unix_port.launcher import FlashFile, Mark, Report
 from unix_port.machine import Machine
-from unix_port.port import MODULE_PATH
+from unix_port.port import MODULE_PATH, Finished, check_timeout
 
 # A garbage collector's block, and what it takes with its 3 bits in the collector's tables, in eighths.
 BLOCK_BYTES = 16
@@ -37,6 +37,14 @@ def firmware_heap_bytes(free_bytes: int) -> int:
     """The least heap of a firmware (of those that are built) in which a script can have `free_bytes`."""
     needed = (free_bytes + SIDE_BYTES) * _BLOCK_EIGHTHS // (8 * BLOCK_BYTES)
     return -(-needed // _STEP_BYTES) * _STEP_BYTES
+
+
+# The largest fence: whole blocks, in the largest firmware.
+MOST_HEAP_BYTES = (
+    (firmware.MOST_HEAP_BYTES // _STEP_BYTES * _STEP_BYTES * 8 * BLOCK_BYTES // _BLOCK_EIGHTHS - SIDE_BYTES)
+    // BLOCK_BYTES
+    * BLOCK_BYTES
+)
 
 
 def emulate(
@@ -63,29 +71,42 @@ def emulate(
     file = Path(script)
     if not file.is_file():
         raise PortError(f"no script {file}")
+    check_timeout(timeout_s)
     limit = machine.heap_bytes if heap_bytes is None else heap_bytes
     limit -= limit % BLOCK_BYTES
+    if not BLOCK_BYTES <= limit <= MOST_HEAP_BYTES:
+        raise PortError(
+            f"a heap of {limit:,} bytes: the emulated machine has no such; it takes {BLOCK_BYTES:,} to"
+            f" {MOST_HEAP_BYTES:,}"
+        )
     # A smaller fence in the board's own firmware: the search for the smallest heap builds none.
     whole = firmware_heap_bytes(max(limit, machine.heap_bytes))
-    if limit < BLOCK_BYTES or whole > firmware.MOST_HEAP_BYTES:
-        raise PortError(f"a heap of {limit:,} bytes: the emulated machine has no such")
     path = [modules.tree(machines.ARM.arch)] if compiled else MODULE_PATH
     with Qemu(whole, flash=_image(machine, flash)) as board:
         started = time.monotonic()
-        done = board.run(
-            file,
-            args,
-            path=path,
-            fence_bytes=limit,
-            timeout_s=timeout_s,
-            stream=sys.stdout if stream else None,
-        )
+        unstarted = ""
+        try:
+            done = board.run(
+                file,
+                args,
+                path=path,
+                fence_bytes=limit,
+                timeout_s=timeout_s,
+                stream=sys.stdout if stream else None,
+            )
+        except NoRoom as full:
+            done, unstarted = Finished(1, "", ""), str(full)
         seconds = time.monotonic() - started
         figures = board.report
-    if figures:
+        gone = not board.running
+    if unstarted:
+        outcome, error = "does not fit", unstarted
+    elif figures:
         outcome, error = figures["outcome"], figures["error"]
     elif done.status is None:
         outcome, error = "timed out", f"no end after {timeout_s:g} s" if timeout_s else "no end"
+    elif gone and done.status == 1:
+        outcome, error = "crashed", "the board ended before its script, as by machine.reset()"
     else:
         said = (done.stderr or done.stdout).strip().splitlines()
         outcome, error = "crashed", f"the board gave no report: {said[-1] if said else 'and no word'}"

@@ -20,6 +20,13 @@ def floats(*values):
     return array("f", values)
 
 
+class Partial:
+    """A kernel set of one function."""
+
+    def qk(self, *_):
+        """Nothing."""
+
+
 class Bench:
     """Sound objects to misuse: two layers, width 8, 3 tokens committed, layer 0 of the fourth appended."""
 
@@ -169,6 +176,12 @@ def cases():
             "kernels",
             lambda b, value=value: KVCache(small(), kernels=value),
         )
+    case(
+        "kernels without most functions",
+        BadArgument,
+        ("kernels", "has no encode"),
+        lambda b: KVCache(small(), kernels=Partial()),
+    )
     case("kernels.get", ValueError, ("'fast'", "plain"), lambda b: kernels.get("fast"))
 
     # append, prefill, attend: layer
@@ -288,6 +301,13 @@ def cases():
     for value in (2, -1, 1 << 29, 1 << 70, None, 5.0, "9", True):
         case("seek(%r)" % (value,), BadArgument, ("position", repr(value)), lambda b, n=value: b.f.seek(n))
     case("seek without a window", StepError, "window", lambda b: b.full.seek(9))
+    for value in (-1, None, 1.0, "1", True, b"1"):
+        case(
+            "sink_query_position(%r)" % (value,),
+            BadArgument,
+            ("i must be", repr(value)),
+            lambda b, n=value: b.f.sink_query_position(n),
+        )
     for value in (3, -1, None, "0", 99):
         case("read(%r)" % (value,), BadArgument, "position", lambda b, n=value: b.f.read(0, "k", n))
     case("read q", BadArgument, "'q'", lambda b: b.f.read(0, "q", 0))
@@ -295,6 +315,8 @@ def cases():
         case("read layer %r" % (value,), BadArgument, "layer", lambda b, n=value: b.f.read(n, "k", 0))
 
     # Arena and pool
+    for value in (1 << 30, 1 << 70):
+        case("Arena(%r)" % value, BadArgument, "below 2^30", lambda b, n=value: Arena(n))
     for value in (-1, None, 1.5, "8", True):
         case("Arena(%r)" % (value,), BadArgument, "size", lambda b, n=value: Arena(n))
         case("take(%r)" % (value,), BadArgument, "size", lambda b, n=value: b.arena.take(n))

@@ -90,6 +90,25 @@ def staged_as_out(kernel_set, which):
     return wrong
 
 
+def staged_elsewhere(kernel_set, which, n):
+    """`out` is an array staged for the other layer; once that is stored it may be."""
+    cache = cache_of(kernel_set)
+    arrays = [floats(n * Q, 1), floats(n * Q, 2)]
+    cache.prefill(1, arrays[0], arrays[1], n)
+    if n == 1:
+        cache.append(0, floats(KV, 3), floats(KV, 4))
+    else:
+        cache.prefill(0, floats(n * KV, 3), floats(n * KV, 4), n)
+    before = state(cache), bytes(arrays[which])
+    wrong = refused(lambda: cache.attend(0, floats(n * Q, 3), arrays[which], None, n), "out overlaps")
+    if wrong is None and (state(cache), bytes(arrays[which])) != before:
+        wrong = "something has changed"
+    cache.attend(1, floats(n * Q, 3), floats(n * Q, 0), None, n)
+    cache.attend(0, floats(n * Q, 3), arrays[which], None, n)
+    cache.commit()
+    return wrong
+
+
 def views(kernel_set, name, at):
     """`out` begins `at` values into a view that begins with argument `name`; True: it may."""
     size = N * (KV if name in "kv" else Q)
@@ -139,6 +158,9 @@ def complaints(kernel_set):
             name = "%s shrinks before %s" % ("kv"[which], "attend" if attended else "commit")
             found[name] = shrunk(kernel_set, attended, which)
         found["out is %s" % "kv"[which]] = staged_as_out(kernel_set, which)
+        for n in (1, N):
+            name = "out is %s of the other layer, %d tokens" % ("kv"[which], n)
+            found[name] = staged_elsewhere(kernel_set, which, n)
     if addressof(bytearray(1)):
         for name, at, want in (
             ("k", 0, "refused"),

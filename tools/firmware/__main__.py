@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
@@ -36,9 +37,14 @@ def command(heap: int, mpy_cross: bool, refresh: bool, install: bool) -> None:
         if added:
             click.echo(f"installed {' '.join(added)}")
         return
+    if not make.LEAST_HEAP_BYTES <= heap <= make.MOST_HEAP_BYTES:
+        raise click.UsageError(
+            f"--heap {heap}: give {make.LEAST_HEAP_BYTES:,} to {make.MOST_HEAP_BYTES:,} bytes"
+        )
     origin = find_source(refresh=refresh)
     click.echo(f"MicroPython {origin.version} from {origin.origin}", err=True)
-    click.echo(str(make.mpy_cross() if mpy_cross else make.build(heap)))
+    # As bytes: a path need not be text.
+    click.echo(os.fsencode(make.mpy_cross() if mpy_cross else make.build(heap)))
 
 
 def main() -> NoReturn:
@@ -49,6 +55,9 @@ def main() -> NoReturn:
         sys.exit(2)
     except FirmwareError as error:
         click.echo(f"firmware: error: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:  # no room for temporary files, a full disk behind stdout
+        click.echo(f"firmware: error: {error.filename or 'output'}: {error.strerror or error}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

@@ -16,6 +16,7 @@ LEAST_HEAP_BYTES = 32 * 1024
 MOST_HEAP_BYTES = targets.ARM.most_heap_bytes
 
 
+@cache.usable()
 def build(heap_bytes: int, target: targets.Target = targets.ARM, *, refresh: bool = False) -> Path:
     """The firmware (an ELF file) with a garbage collected heap of `heap_bytes`, built unless it was before.
 
@@ -50,10 +51,11 @@ def build(heap_bytes: int, target: targets.Target = targets.ARM, *, refresh: boo
                     *target.settings,
                 ),
             )
-            cache.put(objects / "firmware.elf", elf)
+            _keep(objects / "firmware.elf", elf, origin)
     return elf
 
 
+@cache.usable()
 def mpy_cross(*, refresh: bool = False) -> Path:
     """The mpy-cross of the same source: its .mpy files are the ones this firmware knows best."""
     tools.need(tools.MAKE, tools.HOST_CC)
@@ -65,7 +67,7 @@ def mpy_cross(*, refresh: bool = False) -> Path:
     with cache.lock(place):
         if not program.is_file():
             _make(origin.path / "mpy-cross", place / "objects")
-            cache.put(place / "objects" / "mpy-cross", program)
+            _keep(place / "objects" / "mpy-cross", program, origin)
     return program
 
 
@@ -76,9 +78,18 @@ def _make(folder: Path, objects: Path, stale: tuple[Path, ...] = (), settings: t
         # Nobody knows what a build that was killed has left.
         shutil.rmtree(objects, ignore_errors=True)
     whole.unlink(missing_ok=True)
+    objects.parent.mkdir(parents=True, exist_ok=True)
     for path in stale:
         path.unlink(missing_ok=True)
     jobs = os.cpu_count() or 1
     command = ["make", f"-j{jobs}", "-C", str(folder), f"BUILD={objects}", *settings]
-    tools.run(command, timeout_s=BUILD_TIMEOUT_S, env=tools.make_environment())
+    with cache.filled_by_others():
+        tools.run(command, timeout_s=BUILD_TIMEOUT_S, env=tools.make_environment())
     whole.touch()
+
+
+def _keep(made: Path, target: Path, origin: source.Source) -> None:
+    """Put what make has made into the cache. FirmwareError when it made no such thing."""
+    if not made.is_file():
+        raise FirmwareError(f"make of {origin.path} succeeds and makes no {made.name}: a damaged checkout?")
+    cache.put(made, target)

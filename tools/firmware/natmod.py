@@ -23,6 +23,7 @@ ARCH = "armv7m"  # of the emulated Cortex-M3
 FREESTANDING = "-fno-tree-loop-distribute-patterns"
 
 
+@cache.usable()
 def build(code: Path, *, optimise: str, defines: Mapping[str, int] | None = None, arch: str = ARCH) -> Path:
     """The .mpy of one C file, named after it, compiled with `optimise` ("-O2") and `defines` as macros.
 
@@ -43,7 +44,10 @@ def build(code: Path, *, optimise: str, defines: Mapping[str, int] | None = None
             place.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
                 _make(Path(folder), code, origin.path, arch, flags)
-                cache.put(Path(folder) / target.name, target)
+                made = Path(folder) / target.name
+                if not made.is_file():
+                    raise FirmwareError(f"make with the rules of {origin.path} makes no {made.name}")
+                cache.put(made, target)
     return target
 
 
@@ -59,5 +63,5 @@ def _make(folder: Path, code: Path, tree: Path, arch: str, flags: list[str]) -> 
         f"PYTHON = {sys.executable}",
         f"CFLAGS += {' '.join(flags)}",
     ]
-    (folder / "Makefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "Makefile").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
     tools.run(["make", "-C", str(folder)], timeout_s=BUILD_TIMEOUT_S, env=tools.make_environment())

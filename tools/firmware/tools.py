@@ -91,6 +91,8 @@ def run(
         )
     except FileNotFoundError as error:
         raise FirmwareError(f"no {command[0]} here") from error
+    except OSError as error:
+        raise FirmwareError(f"{command[0]} does not start: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
         raise FirmwareError(f"{command[0]} did not end within {timeout_s:g} s") from error
     if done.returncode != 0:

@@ -16,6 +16,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import click
 
 from kvlab.errors import BadInput
 
@@ -24,6 +27,7 @@ class Overlap(BadInput):
     """An output is an input or another output."""
 
 
+_SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
@@ -37,6 +41,19 @@ class _Named:
 
 
 _named: ContextVar[list[_Named] | None] = ContextVar("named", default=None)
+
+
+class OutFile(click.Path):
+    """Path of a file to write. A name that ends as a folder's does is refused: pathlib drops that end."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value).endswith(_SEPARATORS):
+            option = param.opts[-1] if param else "file"
+            raise BadInput(f"{option} {value}: names a folder; name a file")
+        return super().convert(value, param, ctx)
 
 
 @contextmanager

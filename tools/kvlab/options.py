@@ -12,21 +12,22 @@ import click
 
 from kvlab import boards
 from kvlab.errors import BadInput
-from kvlab.files import existing_file
+from kvlab.files import OutFile, existing_file
 
-__all__ = ["Decimal", "FiniteRange", "Size", "board_option", "existing_file", "parse_size"]
+__all__ = ["Decimal", "FiniteRange", "OutFile", "Size", "board_option", "existing_file", "parse_size"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_DIGITS_MAX = 24  # more is no size of anything, and Python refuses to read thousands
 _UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "kB": 1000, "MB": 1000**2}
 
 
 def parse_size(text: str) -> int:
     """Bytes: `240000`, `0x4000`, `64KiB` (65,536), `64kB` (64,000). ValueError."""
-    if re.fullmatch(r"0[xX][0-9a-fA-F]+", text):
+    if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", text):
         return int(text, 16)
-    found = re.fullmatch(r"([0-9][0-9_]*) ?([A-Za-z]*)", text)
-    if found is None or found[2] not in _UNITS:
+    found = re.fullmatch(r"([0-9]+(?:_[0-9]+)*) ?([A-Za-z]*)", text)
+    if found is None or found[2] not in _UNITS or len(found[1]) > _DIGITS_MAX:
         raise ValueError(
             f"{text}: not a size; write 65536, 0x10000 or 64KiB (units: B, KiB, MiB, kB, MB)"
         )

@@ -30,7 +30,7 @@ def json_option(command: F) -> F:
     decorate = click.option(
         "--json",
         "json_path",
-        type=click.Path(path_type=Path),
+        type=files.OutFile(),
         metavar="FILE",
         callback=lambda _context, _option, path: path and files.prepare(path, stream=True),
         help="Write the figures to FILE.",

@@ -26,6 +26,7 @@ from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import BoardError, Link, connected
 from kvlab.errors import BadInput, FellShort
+from kvlab.story import as_typed
 
 BOARD = "rp2040"
 BOOT_TIMEOUT_S = 180.0
@@ -169,7 +170,7 @@ def tell_over(link: Link, options: Mapping[str, Any], write: Callable[[str], obj
     except BoardError as error:
         kind, _, text = error.text.partition(": ")
         if kind in ("BadArgument", "ImageError"):
-            raise BadInput(text) from error
+            raise BadInput(f"--model: {text}" if kind == "ImageError" else as_typed(text)) from error
         raise
     figures: dict[str, Any] = ast.literal_eval(story.figures)
     return figures

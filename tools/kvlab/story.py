@@ -141,6 +141,16 @@ def _judge(report: launcher.Report) -> None:
     raise FellShort(report.verdict)
 
 
+def as_typed(text: str) -> str:
+    """What the app says of its keyword arguments, in options of the command line."""
+    name, space, rest = text.partition(" ")
+    if name in Telling.__dataclass_fields__:
+        text = f"--{name.replace('_', '-')}{space}{rest}"
+    for name in ("window", "sinks"):
+        text = text.replace(f"lower {name}", f"lower --{name}")
+    return text
+
+
 def _figures(board: Board, seen: dict[str, Any], report: launcher.Report) -> dict[str, Any]:
     return {
         "board": board.name,

@@ -126,6 +126,14 @@ def tensors(image):
             )
 
 
+def shifts(image):
+    """Shifts are those that a cache takes."""
+    for layer, of_layer in enumerate(image.shifts()):
+        for i, shift in enumerate(of_layer):
+            if not -31 <= shift <= 31:
+                raise ImageError("%s_shift of layer %d is %d, must be -31..31" % ("kvq"[i], layer, shift))
+
+
 def tokenizer(image):
     """(bytes of the longest token, where offsets, ranks, order and text lie): every offset and entry of the
     tables is one that the program may follow."""

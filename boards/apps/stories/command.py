@@ -69,4 +69,6 @@ def as_typed(error):
     name = text.split(" ", 1)[0]
     if name in _NUMBERS + _TEXTS:
         text = "--" + name.replace("_", "-") + text[len(name) :]
+    for name in ("window", "sinks"):  # what Geometry and make_cache tell to change
+        text = text.replace("lower " + name, "lower --" + name)
     return text

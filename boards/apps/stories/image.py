@@ -93,6 +93,7 @@ class Image:
             self.tokenizer_bytes,
         ) = checks.header(self, have)
         checks.tensors(self)
+        checks.shifts(self)
         (
             self.max_token_bytes,
             self.token_offsets_at,

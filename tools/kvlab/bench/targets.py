@@ -92,7 +92,7 @@ def _on_port(name: str, source: Path, arguments: Sequence[object], output: _Outp
         if identity.ask(link).platform != "linux":  # the unix port would end
             link.soft_reset()
         try:
-            link.follow(code, output.take)
+            link.follow(code, output.take, most_s=TIMEOUT_S)
         except BoardError as error:
             if "ImportError" in error.text:
                 raise BadInput(

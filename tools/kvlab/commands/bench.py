@@ -306,7 +306,7 @@ def worst_command(target: str, calls: int, json_path: Path | None) -> None:
 @click.option(
     "--page",
     "page_path",
-    type=click.Path(path_type=Path),
+    type=options.OutFile(),
     default=page.PAGE,
     metavar="FILE",
     help="Page with places for the tables [default: docs/PERFORMANCE.md].",

@@ -21,7 +21,7 @@ from kvlab import files, options, output, paths
     "-o",
     "--output",
     "target",
-    type=click.Path(path_type=Path),
+    type=options.OutFile(),
     metavar="FILE",
     help="The image to write [default: MODEL's name with .mkvm, in the current folder].",
 )

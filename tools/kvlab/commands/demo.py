@@ -52,11 +52,11 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
 
     started = time.monotonic()
     pictures = _pictures()
-    files.prepare_folder(out, "--out")
-    for name in ("demo.json", "index.html", *pictures.NAMES):
-        files.prepare(out / name, "--out")
     path = options.existing_file(_default() if model is None else model, "--model")
     image = load_image(path)
+    files.prepare_folder(out, "--out")  # not before: what is refused leaves no folder behind
+    for name in ("demo.json", "index.html", *pictures.NAMES):
+        files.prepare(out / name, "--out")
     click.echo(f"{board.title}, {output.size(board.machine.heap_bytes)} of heap. The model: {path.name}.\n")
     told = story.tell(board, image.data, story.Telling(tokens=tokens), stream=True)
     with output.waiting("Searching for the smallest heap it runs in ..."):

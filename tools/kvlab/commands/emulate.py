@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,32 @@ def _flash_files(
             raise BadInput(f"--flash {text}: offset {error}") from error
         found.append(launcher.FlashFile(path.read_bytes(), offset, name=f"--flash {name}"))
     return found
+
+
+def _check_emulated(board: Board, heap_bytes: int | None, flash_out: Path | None) -> None:
+    """BadInput for what the unix port can do and the 32-bit firmware cannot."""
+    from qemu_port.launcher import MOST_HEAP_BYTES
+
+    if heap_bytes is not None and heap_bytes > MOST_HEAP_BYTES:
+        raise BadInput(
+            f"--heap-bytes: {heap_bytes:,} bytes; --board {board.name} takes {launcher.MIN_HEAP_BYTES:,} to"
+            f" {MOST_HEAP_BYTES:,}"
+        )
+    if flash_out is not None:
+        raise BadInput(f"--flash-out: the flash of {board.name} cannot be written: choose another --board")
+
+
+def _within_limits(board: Board, first: launcher.Report) -> Callable[..., launcher.Report]:
+    """The board's emulator; in a heap that it cannot have, a script does as in its `first` run."""
+    run = emulators.emulate(board)
+    if not board.emulated:
+        return run
+    from qemu_port.launcher import MOST_HEAP_BYTES
+
+    def tried(*what: Any, heap_bytes: int, **how: Any) -> launcher.Report:
+        return first if heap_bytes > MOST_HEAP_BYTES else run(*what, heap_bytes=heap_bytes, **how)
+
+    return tried
 
 
 @click.command(
@@ -101,6 +128,8 @@ def command(
     Exit status: 0 it ran and fits, 1 it failed or does not fit, 2 bad input.
     """
     path = options.existing_file(script, "SCRIPT")
+    if board.emulated:
+        _check_emulated(board, heap_bytes, flash_out)
     how: dict[str, Any] = {
         "heap_bytes": heap_bytes,
         "flash": flash,
@@ -114,7 +143,7 @@ def command(
     if peak and report.outcome in ("ok", "does not fit"):
         with output.waiting("Searching for the smallest heap ..."):
             report.heap_peak_bytes = launcher.smallest_heap(
-                path, arguments, board.machine, first=report, run=emulators.emulate(board), **how
+                path, arguments, board.machine, first=report, run=_within_limits(board, report), **how
             )
     click.echo(report.stderr, err=True, nl=False)
     show(board, report)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
+import stat
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from kvlab.errors import BadInput, FellShort
 BAUD = 115200
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0  # erasing flash and hashing a model take their time
+RUN_MOST_S = 600.0  # whatever the board goes on to say
 
 # What the transport raises when the other end stops making sense; pyserial's errors are OSErrors.
 _LOST = (TransportError, OSError, struct.error, UnicodeDecodeError)
@@ -43,6 +46,39 @@ class Lost(FellShort):
     """The board stopped answering."""
 
 
+class Deadline:
+    """A moment from which on a port gives nothing more, whatever still comes there.
+
+    The transport times silence, not talk: it would read for ever what a GPS receiver says.
+    """
+
+    def __init__(self) -> None:
+        self._at = math.inf  # of time.monotonic()
+        self._said = ""
+
+    def hold(self, port: Any) -> None:
+        """Bind a pyserial port."""
+        for name in ("read", "inWaiting"):
+            setattr(port, name, self._guarded(getattr(port, name)))
+
+    @contextlib.contextmanager
+    def within(self, seconds: float, what: str) -> Iterator[None]:
+        """TransportError `no WHAT within ...` where what is read inside takes longer."""
+        self._at, self._said = time.monotonic() + seconds, f"no {what} within {seconds:g} s"
+        try:
+            yield
+        finally:
+            self._at = math.inf
+
+    def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*arguments: Any) -> Any:
+            if time.monotonic() >= self._at:
+                raise TransportError(self._said)
+            return call(*arguments)
+
+        return guarded
+
+
 class Link:
     """A raw REPL. `transport`: mpremote's, or anything with its methods; `port` and `option`, which named
     it: for messages."""
@@ -51,6 +87,9 @@ class Link:
         self.transport = transport
         self.port = port
         self.option = option
+        self._deadline = Deadline()
+        if hasattr(transport, "serial"):
+            self._deadline.hold(transport.serial)
 
     def interrupt(self) -> None:
         """Stop what runs and enter the raw REPL; nothing is reset. BadInput if that is no MicroPython."""
@@ -63,7 +102,10 @@ class Link:
 
     def _enter(self, soft_reset: bool) -> None:
         try:
-            with contextlib.redirect_stdout(io.StringIO()):  # mpremote prints what it could not read
+            with (
+                self._deadline.within(CONNECT_TIMEOUT_S, "prompt"),
+                contextlib.redirect_stdout(io.StringIO()),  # mpremote prints what it could not read
+            ):
                 self.transport.enter_raw_repl(
                     soft_reset=soft_reset, timeout_overall=CONNECT_TIMEOUT_S
                 )
@@ -74,17 +116,24 @@ class Link:
             ) from error
 
     def run(self, code: str) -> str:
-        """What `code` prints on the board. BoardError if it raises, Lost if no answer comes."""
-        return self._execute(code).decode("utf-8").replace("\r\n", "\n")
+        """What `code` prints on the board. BoardError if it raises, Lost if no answer comes or none ends."""
+        return self._execute(code, ANSWER_TIMEOUT_S, RUN_MOST_S).decode("utf-8").replace("\r\n", "\n")
 
-    def follow(self, code: str, take: Callable[[bytes], None], timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+    def follow(
+        self,
+        code: str,
+        take: Callable[[bytes], None],
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        most_s: float = math.inf,
+    ) -> None:
         """Give `take` what `code` prints on the board, as it comes; a 0x04 ends it. Raises as run() does,
-        Lost after `timeout_s` of silence."""
-        self._execute(code, timeout_s, data_consumer=take)
+        Lost after `timeout_s` of silence, or `most_s` in all."""
+        self._execute(code, timeout_s, most_s, data_consumer=take)
 
-    def _execute(self, code: str, timeout_s: float = ANSWER_TIMEOUT_S, **how: Any) -> bytes:
+    def _execute(self, code: str, silence_s: float, most_s: float, **how: Any) -> bytes:
         try:
-            out, errors = self.transport.exec_raw(code, timeout=timeout_s, **how)
+            with self._deadline.within(most_s, "end of its answer"):
+                out, errors = self.transport.exec_raw(code, timeout=silence_s, **how)
             if errors:
                 raise BoardError(errors.decode("utf-8", "replace"))
             out.decode("utf-8")  # what is no text was damaged on the way
@@ -112,6 +161,8 @@ def connected(port: str | None, option: str = "--port", patience_s: float = 0) -
     name = port or the_only_port(option)
     try:
         transport = SerialTransport(name, BAUD, timeout=CONNECT_TIMEOUT_S)
+        if "://" not in name:  # not every kind of URL has it
+            transport.serial.write_timeout = ANSWER_TIMEOUT_S
     except (TransportError, OSError, ValueError) as error:
         raise BadInput(f"{option} {name}: {_unusable(name)}") from error
     link = Link(transport, name, option)
@@ -151,14 +202,32 @@ def _unusable(name: str) -> str:
         return "cannot be opened"
     if os.name == "posix":
         path = Path(name)
-        if not path.exists():
+        try:
+            mode = os.stat(path).st_mode
+        except FileNotFoundError:
             others = ", ".join(_usb_ports()) or "none"
             return f"no such port (USB serial ports: {others})"
-        if not path.is_char_device():
+        except (OSError, ValueError) as error:
+            return f"cannot be opened: {getattr(error, 'strerror', None) or error}"
+        if not stat.S_ISCHR(mode):
             return "is no serial port"
         if not os.access(path, os.R_OK | os.W_OK):
             return f"not permitted; on Linux join the group that owns it: {_group(path)}"
+        if not _is_terminal(path):
+            return "is no serial port"
     return "in use by another program, such as a terminal; close that first"
+
+
+def _is_terminal(path: Path) -> bool:
+    """Whether that character device takes terminal settings; True also where it cannot be asked."""
+    try:
+        device = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        return os.isatty(device)
+    finally:
+        os.close(device)
 
 
 def _group(path: Path) -> str:

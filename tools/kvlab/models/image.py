@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kvlab.errors import BadInput
 
 from .calibrate import calibrate
-from .limits import EXPONENT_MAX, LIMITS, TEXT_BYTES_MAX, TOKEN_BYTES_MAX
+from .limits import EPS_Q32_MAX, EXPONENT_MAX, LIMITS, SHIFT_MAX, TEXT_BYTES_MAX, TOKEN_BYTES_MAX
 from .llama2c import BOS, EOS, EPS, OPTION, ROPE_BASE, Checkpoint, Config, Weights, shapes
 from .quantise import GROUP, Matrix, Vector, quantise_matrix, quantise_vector
 from .tokenizer import Tokenizer
@@ -373,12 +373,14 @@ class Image:
         rope = np.frombuffer(data, "<u4", c.head_dim // 2, header.rope_off)
         shifts = np.frombuffer(data, np.int8, 4 * c.layers, header.shifts_off).reshape(-1, 4)
         end = header.tokenizer_off + header.tokenizer_bytes
+        _check_shifts(shifts[:, :3], name)
         tokenizer = unpack_tokenizer(data[header.tokenizer_off : end], name)
         if len(tokenizer) != c.vocab:
             raise BadInput(
                 f"{name}: damaged: {len(tokenizer)} tokens for a vocabulary of {c.vocab}: "
                 "convert the model again"
             )
+        _check_tokenizer(c, tokenizer)
         return cls(name, data, header, entries, rope, shifts[:, :3], tokenizer)
 
     def tensor(self, index: int) -> Matrix | Vector:
@@ -452,6 +454,9 @@ def _parse_header(data: bytes, name: str) -> Header:
             "convert the model again"
         )
     _check_shape(h.config, name, "convert a smaller model")
+    for field, value, most in (("bos", h.bos, h.vocab - 1), ("eps_q32", h.eps_q32, EPS_Q32_MAX)):
+        if value > most:
+            raise bad(f"inconsistent: {field} {value}, a board takes 0 to {most}: convert the model again")
     if h.group != GROUP or h.flags & ~SHARED:
         raise bad(
             f"group {h.group} with flags {h.flags:#x}, this kvlab reads group {GROUP} with flags "
@@ -489,10 +494,25 @@ def _parse_entries(data: bytes, h: Header, name: str) -> tuple[Entry, ...]:
         else:
             want = (1, shape[0], 2 * shape[0], VECTOR, 0)
         have = (e.rows, e.cols, e.row_bytes, e.kind, e.groups)
-        if have != want or e.offset % ALIGN or e.offset + e.bytes > len(data):
+        if have != want or e.offset % ALIGN or e.offset < HEADER_BYTES or e.offset + e.bytes > len(data):
             raise BadInput(
                 f"{name}: inconsistent: {_place(field, layer)} has (rows, cols, row bytes, kind, groups) "
                 f"{have} at {e.offset}, its shape needs {want}: convert the model again"
             )
+        if abs(e.exponent) > EXPONENT_MAX:
+            raise BadInput(
+                f"{name}: inconsistent: {_place(field, layer)} has the exponent {e.exponent}, a board takes "
+                f"{-EXPONENT_MAX} to {EXPONENT_MAX}: convert the model again"
+            )
         entries.append(e)
     return tuple(entries)
+
+
+def _check_shifts(shifts: NDArray[np.int8], name: str) -> None:
+    for layer, of_layer in enumerate(shifts.tolist()):
+        for what, shift in zip("kvq", of_layer, strict=True):
+            if abs(shift) > SHIFT_MAX:
+                raise BadInput(
+                    f"{name}: inconsistent: {what}_shift {shift} of layer {layer}, a board takes "
+                    f"{-SHIFT_MAX} to {SHIFT_MAX}: convert the model again"
+                )

@@ -1,4 +1,4 @@
-"""What the app on a board takes of a model: `boards/apps/stories/image.py` refuses more.
+"""What the app on a board takes of a model: `boards/apps/stories/checks.py` refuses more.
 
 A test holds these numbers equal to the app's.
 """
@@ -18,3 +18,5 @@ LIMITS = {
 TOKEN_BYTES_MAX = 1024  # of one token
 TEXT_BYTES_MAX = (1 << 24) - 1  # of all tokens together
 EXPONENT_MAX = 64  # of a tensor, up and down
+SHIFT_MAX = 31  # of keys, values and queries, up and down
+EPS_Q32_MAX = (1 << 29) - 1

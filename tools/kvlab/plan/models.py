@@ -51,7 +51,7 @@ def find(text: str) -> Model:
             files.reads(paths.SHIPPED, "--model")
         return known[text.lower()]
     path = Path(text)
-    if os.path.isfile(path):
+    if os.path.exists(path) and text:
         return from_file(files.existing_file(path, "--model"))
     hint = did_you_mean(text.lower(), known)
     raise BadInput(f"--model {text}: no such model and no such file{hint}; `kvlab models` lists the models")

@@ -9,6 +9,7 @@ from kvlab.plan.shape import Model
 from mpy_kv.errors import BadArgument
 from mpy_kv.geometry import CODECS, Geometry
 
+_OPTIONS = {"window": "--window", "sinks": "--sinks", "capacity": "--tokens", "group": "--group"}
 LATENT_GROUP = 32  # values that share a scale where a latent is stored as scaled codes
 
 
@@ -95,5 +96,11 @@ def _layers(
     try:
         g = Geometry(count, model.heads, model.kv_heads, model.head_dim, **shape, codec=codec, group=group)
     except BadArgument as error:
-        raise BadInput(str(error)) from error
+        raise BadInput(_as_typed(str(error))) from error
     return Layers(count, window, sinks, visible, g.kv_bytes(visible), g.bytes())
+
+
+def _as_typed(text: str) -> str:
+    """What Geometry says, which begins with the name of an argument, with the option that set it."""
+    name, _, rest = text.partition(" ")
+    return f"{_OPTIONS[name]} {rest}" if name in _OPTIONS else f"--model: {text}"
