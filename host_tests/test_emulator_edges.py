@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -405,12 +407,15 @@ def test_a_signal_ends_work_in_threads(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        with open(tmp_path / "started") as started:  # until one opens the other end
-            assert started.readline() == "on\n"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        assert process.stderr is not None
-        assert process.stderr.read().strip() == "kvlab: interrupted"
+        try:
+            with open(tmp_path / "started") as started:  # until one opens the other end
+                assert started.readline() == "on\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert process.stderr is not None
+            assert process.stderr.read().strip() == "kvlab: interrupted"
+        finally:
+            process.kill()
 
 
 def test_signals_are_as_before_afterwards(emulate):
@@ -677,3 +682,23 @@ def test_a_model_larger_than_the_flash_does_not_fit(name):
     with pytest.raises(FellShort, match=f"does not fit: .*{size:,} bytes.*{size - 1:,} of flash") as error:
         story.tell(board, bytes(size), story.Telling(sinks=0))
     assert error.value.exit_code == 1
+
+
+def test_a_signal_is_seen_however_late_a_job_ends(monkeypatch):
+    """Also one that came before the wait began: the wait comes back of itself and looks."""
+    looked = []
+    wait = processes.wait
+
+    def counting(jobs, limit, when):
+        looked.append(limit)
+        if len(looked) == 3:
+            release.set()
+        return wait(jobs, limit, when)
+
+    release = threading.Event()
+    monkeypatch.setattr(processes, "wait", counting)
+    monkeypatch.setattr(processes, "LOOK_S", 0.01)
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(release.wait, 30) for _ in range(2)]
+        assert [job.result() for job in processes.as_completed(jobs)] == [True, True]
+    assert len(looked) >= 3

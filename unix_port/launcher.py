@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from unix_port import compiled as modules
-from unix_port import port
+from unix_port import port, processes
 from unix_port.errors import PortError
 from unix_port.machine import Machine
 from unix_port.names import Names
@@ -234,7 +234,8 @@ def smallest_heap(
         while good - bad > resolution_bytes:
             step = (good - bad) / (workers + 1)
             sizes = sorted({bad + round(step * i) for i in range(1, workers + 1)} - {bad, good})
-            ran = dict(zip(sizes, pool.map(runs, sizes)))
+            jobs = {pool.submit(runs, size): size for size in sizes}
+            ran = {jobs[job]: job.result() for job in processes.as_completed(jobs)}
             good = next((size for size in sizes if ran[size]), good)
             bad = max((size for size in sizes if size < good), default=bad)
     return good - good % BLOCK_BYTES

@@ -10,7 +10,8 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -18,6 +19,9 @@ from typing import Any
 from unix_port.errors import PortError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+# How soon a signal is seen that came just as `as_completed` began to wait.
+LOOK_S = 0.2
 
 _lock = threading.Lock()
 _living: set[subprocess.Popen[bytes]] = set()
@@ -70,6 +74,17 @@ def check_going_on() -> None:
     """PortError when everything is being stopped. For long work between processes."""
     if _stopping:
         raise PortError("stopped by a signal")
+
+
+def as_completed(jobs: Iterable[Future[Any]]) -> Iterator[Future[Any]]:
+    """The jobs as they end, like that of concurrent.futures, but no signal waits for one of them.
+
+    A wait without a limit never sees the signal that comes between CPython's last look and its wait.
+    """
+    pending = set(jobs)
+    while pending:
+        done, pending = wait(pending, LOOK_S, FIRST_COMPLETED)
+        yield from done
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import os
 import struct
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ def measure(
         jobs = [
             pool.submit(_judge, model, image, share, longest, groups, done) for share in shares
         ]
-        for job in as_completed(jobs):
+        for job in processes.as_completed(jobs):
             tallies.append(job.result())
     tokens = sum(t.tokens for t in tallies)
     float_nats = sum(t.float_nats for t in tallies) / tokens
