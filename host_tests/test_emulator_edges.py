@@ -702,3 +702,17 @@ def test_a_signal_is_seen_however_late_a_job_ends(monkeypatch):
         jobs = [pool.submit(release.wait, 30) for _ in range(2)]
         assert [job.result() for job in processes.as_completed(jobs)] == [True, True]
     assert len(looked) >= 3
+
+
+def test_a_signal_waits_where_it_is_held():
+    went_on = []
+
+    def work():
+        with processes.signals_held():
+            with processes.signals_held():  # the inner end is not the end
+                signal.raise_signal(signal.SIGINT)
+            went_on.append(True)
+
+    with processes.stopped_by_signals(), pytest.raises(KeyboardInterrupt):
+        work()
+    assert went_on

@@ -234,7 +234,8 @@ def smallest_heap(
         while good - bad > resolution_bytes:
             step = (good - bad) / (workers + 1)
             sizes = sorted({bad + round(step * i) for i in range(1, workers + 1)} - {bad, good})
-            jobs = {pool.submit(runs, size): size for size in sizes}
+            with processes.signals_held():
+                jobs = {pool.submit(runs, size): size for size in sizes}
             ran = {jobs[job]: job.result() for job in processes.as_completed(jobs)}
             good = next((size for size in sizes if ran[size]), good)
             bad = max((size for size in sizes if size < good), default=bad)

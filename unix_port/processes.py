@@ -27,9 +27,9 @@ _lock = threading.Lock()
 _living: set[subprocess.Popen[bytes]] = set()
 _stopping = False
 
-# Of the main thread, the only one that sees signals: whether it is at the register just now, and
-# the signal that came meanwhile. Acting on it there would wait for a lock that this thread holds.
-_at_register = False
+# Of the main thread, the only one that sees signals: whether it is held, and the signal that came
+# meanwhile. Acting on it at the register would wait for a lock that this thread holds.
+_held = False
 _waiting_signal: int | None = None
 
 
@@ -115,20 +115,29 @@ def stopped_by_signals() -> Iterator[None]:
 
 
 @contextmanager
+def signals_held() -> Iterator[None]:
+    """In the main thread a signal is acted on at the end of the block, which it must not cut short.
+
+    Such as submitting work to a pool: a thread whose start is cut short is one nobody waits for.
+    """
+    global _held
+    if _held or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _held = True
+    try:
+        yield
+    finally:
+        _held = False
+        if _waiting_signal is not None and not _stopping:
+            _stop(_waiting_signal)
+
+
+@contextmanager
 def _register() -> Iterator[None]:
     """The register of processes, locked. A signal is acted on once it is whole again."""
-    global _at_register
-    main = threading.current_thread() is threading.main_thread()
-    if main:
-        _at_register = True
-    try:
-        with _lock:
-            yield
-    finally:
-        if main:
-            _at_register = False
-            if _waiting_signal is not None and not _stopping:
-                _stop(_waiting_signal)
+    with signals_held(), _lock:
+        yield
 
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:
@@ -138,7 +147,7 @@ def _on_signal(number: int, _frame: FrameType | None) -> None:
             os._exit(128 + number)
         return
     _waiting_signal = number
-    if not _at_register:
+    if not _held:
         _stop(number)
 
 

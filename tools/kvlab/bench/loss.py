@@ -117,9 +117,10 @@ def measure(
     shares = [passages[i::workers] for i in range(workers)]
     tallies = []
     with ThreadPoolExecutor(workers) as pool:
-        jobs = [
-            pool.submit(_judge, model, image, share, longest, groups, done) for share in shares
-        ]
+        with processes.signals_held():
+            jobs = [
+                pool.submit(_judge, model, image, share, longest, groups, done) for share in shares
+            ]
         for job in processes.as_completed(jobs):
             tallies.append(job.result())
     tokens = sum(t.tokens for t in tallies)
