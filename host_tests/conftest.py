@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import qemu_fixtures
 
-from kvlab import paths
+from kvlab import cli, paths
 from qemu_port import machines
 from unix_port import port
 
@@ -50,6 +50,18 @@ class Upy:
 @pytest.fixture(scope="session")
 def upy() -> Upy:
     return Upy()
+
+
+@pytest.fixture
+def kvlab(capfd):
+    """`kvlab(*arguments)`: exit status, stdout, stderr of one command run in this process."""
+
+    def run(*arguments):
+        status = cli.main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return run
 
 
 @pytest.fixture(scope="session")

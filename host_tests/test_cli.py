@@ -14,18 +14,6 @@ from kvlab import cli, options, output
 from kvlab.errors import BadInput, FellShort
 
 
-@pytest.fixture
-def kvlab(capfd):
-    """`kvlab(*arguments)`: exit status, stdout, stderr of one command run in this process."""
-
-    def run(*arguments):
-        status = cli.main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return status, out, err
-
-    return run
-
-
 def test_version(kvlab):
     assert kvlab("--version")[:2] == (0, "kvlab 0.1.0\n")
 

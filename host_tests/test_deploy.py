@@ -16,7 +16,7 @@ import qemu_fixtures
 from pty_board import PtyBoard
 from tiny_model import write_tiny
 
-from kvlab import boards, cli
+from kvlab import boards
 from kvlab.commands.deploy import identify
 from kvlab.deploy import deployment, files, identity, link, plan, romfs
 from kvlab.deploy.files import File
@@ -40,18 +40,6 @@ cache.attend(0, array('f', [1] * 16), out)
 cache.commit()
 print(all(abs(x - 2) < 0.02 for x in out), cache.check())
 """
-
-
-@pytest.fixture
-def kvlab(capfd):
-    """`kvlab(*arguments)`: exit status, stdout, stderr of one command run in this process."""
-
-    def run(*arguments):
-        status = cli.main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return status, out, err
-
-    return run
 
 
 @pytest.fixture

@@ -12,23 +12,11 @@ import threading
 import pytest
 from tiny_model import write_tiny
 
-from kvlab import cli, files, output, paths
+from kvlab import files, output, paths
 from kvlab.errors import BadInput
 from kvlab.models.load import load_image
 
 LONG = "x" * 300
-
-
-@pytest.fixture
-def kvlab(capfd):
-    """`kvlab(*words)`: exit status, stdout, stderr of one command run in this process."""
-
-    def run(*words):
-        status = cli.main([str(word) for word in words])
-        out, err = capfd.readouterr()
-        return status, out, err
-
-    return run
 
 
 @pytest.fixture
@@ -104,8 +92,6 @@ def test_no_output_is_an_input_or_another_output(model, refusal, monkeypatch, in
 
 
 def test_the_shipped_model_is_an_input_too(refusal):
-    if not paths.SHIPPED.is_file():
-        pytest.skip("no shipped model in this tree")
     words = ["plan", "--model", "stories", "--board", "rp2040", "--tokens", 9, "--json", paths.SHIPPED]
     assert "would overwrite the file of --model" in refusal(*words)
 

@@ -58,9 +58,9 @@ def test_what_has_no_room_is_told() -> None:
 
 
 def test_what_the_board_cannot_have_as_text() -> None:
-    assert board._text(Path("/\u20ac")) == "/\u20ac"
+    assert board.board_text(Path("/\u20ac")) == "/\u20ac"
     with pytest.raises(PortError, match=r"^'/\\udcff.py': not UTF-8 text$"):
-        board._text(Path("/\udcff.py"))
+        board.board_text(Path("/\udcff.py"))
 
 
 @pytest.fixture

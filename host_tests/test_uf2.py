@@ -11,7 +11,7 @@ import pytest
 from pty_board import PtyBoard
 from tiny_model import write_tiny
 
-from kvlab import boards, cli, rp2040, uf2
+from kvlab import boards, rp2040, uf2
 from kvlab.deploy import files
 from kvlab.deploy.deployment import Deployment, Wish
 from kvlab.deploy.identity import ask
@@ -178,16 +178,6 @@ def test_firmware_larger_than_its_room_is_refused(tmp_path, image):
 
 
 # The command
-
-
-@pytest.fixture
-def kvlab(capfd):
-    def run(*arguments):
-        status = cli.main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return status, out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from mpremote.transport_serial import SerialTransport
 import firmware
 from qemu_port import machines
 from unix_port.errors import PortError
-from unix_port.port import MODULE_PATH, Finished, check_timeout
+from unix_port.port import MODULE_PATH, Finished, board_text, check_timeout
 
 SIDE = Path(__file__).resolve().parent / "side"
 
@@ -232,14 +232,15 @@ class Qemu:
             source.write_text(script, encoding="utf-8")
         source = source.resolve()
         mounts = {
-            f"/lib{i or ''}": _text(folder) for i, folder in enumerate(MODULE_PATH if path is None else path)
+            f"/lib{i or ''}": board_text(folder)
+            for i, folder in enumerate(MODULE_PATH if path is None else path)
         }
         report = self._place / "report"
         report.unlink(missing_ok=True)
         config = {
-            "script": _text(source),
-            "arguments": [_text(word) for word in args],
-            "path": [_text(source.parent), *mounts, "/side"],
+            "script": board_text(source),
+            "arguments": [board_text(word) for word in args],
+            "path": [board_text(source.parent), *mounts, "/side"],
             "heap_bytes": fence_bytes,
             "report": str(report),
         }
@@ -256,7 +257,8 @@ class Qemu:
                 if not self._fresh:
                     self._line.enter_raw_repl(timeout_overall=limit)
                 self._fresh = False
-                self._line.exec_raw_no_follow(self._command(mark, {"/": "", "/side": _text(SIDE), **mounts}))
+                roots = {"/": "", "/side": board_text(SIDE), **mounts}
+                self._line.exec_raw_no_follow(self._command(mark, roots))
                 error = self._follow(self._line, output)
             except (TransportError, OSError) as lost:
                 # Of a board that was killed or has reset itself the line says nothing new.
@@ -302,20 +304,10 @@ class Qemu:
         return _FETCH.format(
             mark=mark,
             trap=self.machine.trap,
-            path=_text(start).encode() + b"\0",
+            path=board_text(start).encode() + b"\0",
             size=size,
-            config=_text(self._place / "config"),
+            config=board_text(self._place / "config"),
         )
-
-
-def _text(value: object) -> str:
-    """A path or an argument as the board can have it. PortError."""
-    text = str(value)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise PortError(f"{ascii(text[:80])}: not UTF-8 text") from error
-    return text
 
 
 def _quoted(path: Path) -> str:

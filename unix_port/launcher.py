@@ -113,7 +113,7 @@ def emulate(
         "program_bytes": machine.flash_program_bytes,
         "cut_after": -1 if cut_after is None else cut_after,
         "keep_flash": keep_flash,
-        "argv": [_shown(file), *map(_argument, args)],
+        "argv": [_shown(file), *(port.board_text(word, "argument ") for word in args)],
     }
     # MicroPython's json joins no surrogates, so nothing is escaped.
     settings = json.dumps(config, ensure_ascii=False).encode()
@@ -173,16 +173,6 @@ def _links(names: Names, machine: Machine, script: Path, data: Path, tree: Path 
         folders["made"] = tree
     folders.update(zip(("root", "apps"), port.MODULE_PATH))
     return ":".join([*(names.give(name, path) for name, path in folders.items()), ".frozen"])
-
-
-def _argument(value: object) -> str:
-    """An argument as the board's side can have it. PortError."""
-    text = str(value)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise PortError(f"argument {ascii(text[:80])}: not UTF-8 text") from error
-    return text
 
 
 def _shown(path: Path) -> str:

@@ -81,6 +81,16 @@ def environment(
     return {**os.environ, "MICROPYPATH": ":".join([*folders, ".frozen"]), **(extra or {})}
 
 
+def board_text(value: object, what: str = "") -> str:
+    """A path or an argument as a board can have it. PortError, `what` before it, where it is no UTF-8."""
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise PortError(f"{what}{ascii(text[:80])}: not UTF-8 text") from error
+    return text
+
+
 def check_timeout(timeout_s: float | None) -> None:
     """PortError unless it is None or a time to wait: above 0 and not endless."""
     if timeout_s is not None and not 0 < timeout_s < math.inf:

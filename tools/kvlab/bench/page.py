@@ -51,11 +51,7 @@ def one_token(figures: Figures) -> str:
 
 def storing(figures: Figures) -> str:
     cache = figures["cache"]
-    rows = [
-        (f"append, one layer, {kind}, {name}", f"{by['hundredth']:,.0f}", f"{by['millionth']:,.0f}")
-        for name, kinds in cache["append"].items()
-        for kind, by in kinds.items()
-    ]
+    rows = tokens.append_rows(cache)
     rows.append(("commit, five layers", f"{cache['commit']:,.0f}", "-"))
     rows += [
         (f"step of one layer, {window} in view", f"{by['early']:,.0f}", f"{by['millionth']:,.0f}")

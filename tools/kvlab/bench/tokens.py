@@ -50,3 +50,12 @@ def costs(figures: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Position -> kernels -> cost, in whatever unit."""
     found: dict[str, dict[str, int]] = figures.get(COUNTED) or figures.get(TIMED) or {}
     return found
+
+
+def append_rows(cache: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """What appends cost early and late, of "cache" in the figures of `measure`: rows for a table."""
+    return [
+        (f"append, one layer, {kind}, {name}", f"{by['hundredth']:,.0f}", f"{by['millionth']:,.0f}")
+        for name, kinds in cache["append"].items()
+        for kind, by in kinds.items()
+    ]

@@ -221,11 +221,7 @@ def show_tokens(figures: dict[str, Any]) -> None:
 
 
 def show_cache(cache: dict[str, Any]) -> None:
-    rows = [
-        (f"append, one layer, {kind}, {name}", f"{by['hundredth']:,.0f}", f"{by['millionth']:,.0f}")
-        for name, kinds in cache["append"].items()
-        for kind, by in kinds.items()
-    ]
+    rows = tokens.append_rows(cache)
     rows.append(("commit, 5 layers", f"{cache['commit']:,.0f}", ""))
     rows += [
         (f"step of one layer, window {window} full", f"{by['early']:,.0f}", f"{by['millionth']:,.0f}")
