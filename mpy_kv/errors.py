@@ -41,6 +41,14 @@ class PoolFull(NoRoom):
     """A pool has no block for this request."""
 
 
+class NeverFits(NoRoom):
+    """A request needs more than there is in all, or than one may have: waiting would not help."""
+
+
+class QueueFull(NoRoom):
+    """A queue has no place for another request now."""
+
+
 class BadHandle(KVError):
     """A handle that this pool did not issue, or issued and took back since (double free, stale)."""
 

@@ -25,10 +25,13 @@ def sheet(title: str, width: float = 9.0, height: float = 5.0) -> tuple[Figure, 
     return figure, axes
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write the figure as PNG, whole or not at all, and forget it. BadInput when it cannot be written."""
+def save(figure: Figure, path: Path, option: str = "--out") -> None:
+    """Write the figure as PNG, whole or not at all, and forget it. BadInput when it cannot be written.
+
+    option: what named the path.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", dpi=120)
     plt.close(figure)
-    files.write(path, drawn.getvalue(), "--out")
+    files.write(path, drawn.getvalue(), option)

@@ -1,0 +1,17 @@
+"""Who may come in: a predictor of output lengths, and a bounded queue that admits by priority.
+
+    predictor.LengthPredictor   how long will the answer of this task be: quantiles in fixed memory
+    admission.Admission         tickets: submit, step, grow, finish, cancel; decides, never touches blocks
+    waiting.Gate                the same for asyncio: `await gate.wait(ticket)`
+
+Nothing is imported here: a program takes the module it needs. None of them asks the time: the same calls give
+the same answers on a board and in the host's simulator.
+"""
+
+from .. import port as _port
+
+if _port.MICROPYTHON and not _port.EMITTER:
+    # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
+    _here = __file__[: __file__.rfind("/") + 1]
+    _port.install("mpy_kv.admission.predictor", _here + "predictor.py")
+    _port.install("mpy_kv.admission.admission", _here + "admission.py")
