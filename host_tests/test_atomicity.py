@@ -1,7 +1,7 @@
-"""An exception at any line of cache.py, or at any kernel call, leaves the committed tokens as they were.
+"""An exception at any line of a cache, or at any kernel call, leaves the committed tokens as they were.
 
-Exceptions come from a trace function (before each line that cache.py executes) and from a kernel set that
-raises before or after each of its calls. Afterwards the old length and the old tokens must be there, and
+Exceptions come from a trace function (before each line that cache.py and sequence.py execute) and from a
+kernel set that raises before or after each of its calls. Afterwards the old length and the old tokens must be there, and
 the step repeated must give the bytes and outputs of an undisturbed run.
 """
 
@@ -21,9 +21,10 @@ import pytest
 from kv_reference import Layout
 
 import mpy_kv.cache
+import mpy_kv.sequence
 from mpy_kv import Geometry, KVCache, kernels
 
-FILE = mpy_kv.cache.__file__
+FILES = (mpy_kv.cache.__file__, mpy_kv.sequence.__file__)
 SHAPE: dict[str, Any] = {"layers": 3, "heads": 1, "kv_heads": 1, "head_dim": 4, "group": 4}
 WINDOW, SINKS = 4, 2
 
@@ -98,7 +99,7 @@ def fed(tokens: int, **options: Any) -> KVCache:
 
 
 class Injected:
-    """Raises `error` before line number `at` of what cache.py executes; counts them all."""
+    """Raises `error` before line number `at` of what cache.py and sequence.py execute; counts them all."""
 
     def __init__(self, error: type[BaseException], at: int, opcodes: bool = False) -> None:
         self.error, self.at, self.opcodes = error, at, opcodes
@@ -114,7 +115,7 @@ class Injected:
         return self._local
 
     def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if frame.f_code.co_filename != FILE:
+        if frame.f_code.co_filename not in FILES:
             return None
         frame.f_trace_opcodes = self.opcodes
         return self._local
@@ -163,7 +164,7 @@ def broken_at_every_line(
     stride: int = 1,
     opcodes: bool = False,
 ) -> Iterator[tuple[Model, str]]:
-    """Copies of `start`, `act` broken off at line 1, 2, 3, ... of cache.py, then at each kernel."""
+    """Copies of `start`, `act` broken off at line 1, 2, 3, ... of both files, then at each kernel."""
     at = 1
     while True:
         model = Model(copy.deepcopy(start))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import mpy_kv.cache
+import mpy_kv.sequence
 from mpy_kv import Geometry, KVCache, kernels
 
 SCRIPT = Path(__file__).parent / "device" / "endless.py"
@@ -36,7 +37,7 @@ def test_a_step_costs_the_same_for_ever(name: str, real: int, upy) -> None:
 
 
 def lines_of_a_step(cache: KVCache) -> int:
-    """Lines of cache.py that one step executes."""
+    """Lines of cache.py and sequence.py that one step executes."""
     x, q, out = array("f", [1] * 8), array("f", [1] * 16), array("f", [0] * 16)
     count = 0
 
@@ -46,7 +47,8 @@ def lines_of_a_step(cache: KVCache) -> int:
         return local
 
     def trace(frame: FrameType, event: str, arg: Any) -> Any:
-        return local if frame.f_code.co_filename == mpy_kv.cache.__file__ else None
+        here = frame.f_code.co_filename in (mpy_kv.cache.__file__, mpy_kv.sequence.__file__)
+        return local if here else None
 
     before = sys.gettrace()
     sys.settrace(trace)

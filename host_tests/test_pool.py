@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
+from array import array
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import pool_cases
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mpy_kv.arena import Arena
-from mpy_kv.errors import BadHandle, Locked, PoolFull
+from mpy_kv.errors import BadArgument, BadHandle, Locked, PoolFull
+from mpy_kv.pools import batch, fixed, refusals
 from mpy_kv.pools.fixed import FixedPool
 
 BLOCK = 64
@@ -19,6 +24,30 @@ BLOCK = 64
 
 def pool_of(blocks: int, tag: int | None = None) -> FixedPool:
     return FixedPool(Arena(blocks * BLOCK), blocks, BLOCK, tag)
+
+
+FIXED = pool_cases.add(
+    pool_cases.Maker(
+        "fixed",
+        make=lambda arena: FixedPool(arena, 37, 192, align=64),
+        four=lambda arena: FixedPool(arena, 4, BLOCK),
+        max_size=192,
+        max_align=64,
+    )
+)
+TestFixed = pool_cases.machine(FIXED)
+
+
+def _above_the_stack(found: dict[str, list[int]]) -> None:
+    del found["_word"][found["_meta"][fixed.TOP] :]
+
+
+pool_cases.LEFTOVERS[FixedPool] = _above_the_stack
+
+
+@pytest.mark.parametrize("case", pool_cases.CASES.values(), ids=pool_cases.CASES)
+def test_contract(case: Callable[[pool_cases.Maker], None]) -> None:
+    case(FIXED)
 
 
 class Blocks:
@@ -130,7 +159,7 @@ class PoolAgainstModel(RuleBasedStateMachine):
 
 
 PoolAgainstModel.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, derandomize=True
+    max_examples=40, stateful_step_count=30, deadline=None, derandomize=True
 )
 TestPoolAgainstModel = PoolAgainstModel.TestCase
 
@@ -246,27 +275,50 @@ def test_5000_random_operations() -> None:
         assert stats["used_bytes"] + pool.free_bytes() == stats["total_bytes"]
 
 
-def test_counters_outlive_a_billion_allocations() -> None:
-    """They wrap at 2^30, the last small int of a 32-bit board, and stay consistent."""
-    pool = pool_of(3)
-    a = pool.alloc(8)
-    pool._meta[1], pool._meta[6] = (1 << 30) - 1, (1 << 30) - 2
-    b = pool.alloc(8)
-    assert pool._meta[1] == 0
+def aged(pool: FixedPool, i: int, left: int) -> FixedPool:
+    """`pool`, in which free block `i` will come round to its first generations after `left` more."""
+    step, w = pool._meta[fixed.STEP], pool._word[i]
+    pool._word[i] = w % step - (1 << 29) + left * step
     assert pool.check() == 0
-    pool.free(a)
-    pool.free(b)
-    assert pool.check() == 0
+    return pool
+
+
+def test_counts_outlive_every_generation() -> None:
+    """Generations come round again, of each block apart; counts are derived from them and stay exact."""
+    pool = aged(pool_of(4), 0, 3)
+    before = pool.stats()["free_count"]
+    seen = set()
+    for n in range(1, 9):
+        handle = pool.alloc(BLOCK)
+        many = array("i", [0, 0])
+        pool.alloc_many(2, BLOCK, many)
+        assert all(pool._meta[fixed.STEP] <= h < 1 << 29 for h in (handle, *many))
+        assert handle not in seen
+        seen.add(handle)
+        if n % 2:  # by either transition, in turns
+            pool.free(handle)
+        else:
+            pool.free_many([handle], 1)
+        pool.free_many([many[1], many[0]], 2)
+        assert pool.stats()["free_count"] == before + 3 * n
+        assert pool.check() == 0
+    assert pool._meta[fixed.WRAPS] == 1
+    assert pool.stats()["high_water_blocks"] == 3
 
 
 CORRUPTIONS = {
-    "a block listed twice": lambda p: p._stack.__setitem__(0, p._stack[1]),
-    "a block that does not exist": lambda p: p._stack.__setitem__(0, 99),
-    "a free bit lost": lambda p: p._free.__setitem__(0, p._free[0] & 254 | (~p._free[0] & 1)),
-    "a count too high": lambda p: p._meta.__setitem__(0, 99),
-    "a lock miscounted": lambda p: p._meta.__setitem__(5, 1),
-    "a free block locked": lambda p: p._locked.__setitem__(2, 1),
-    "an allocation miscounted": lambda p: p._meta.__setitem__(1, 7),
+    "a block listed twice": lambda p: p._word.__setitem__(4, p._word[5]),
+    "a block that does not exist": lambda p: p._word.__setitem__(4, 99),
+    "a block lost": lambda p: p._word.__setitem__(1, -1 - p._word[1]),
+    "a count too high": lambda p: p._meta.__setitem__(fixed.TOP, 99),
+    "a lock miscounted": lambda p: p._meta.__setitem__(fixed.LOCKS, 1),
+    "a free block locked": lambda p: p._word.__setitem__(2, -1 - p._word[2] | 1 << 29),
+    "another block's handle": lambda p: p._word.__setitem__(2, p._word[3]),
+    "another pool's handle": lambda p: p._word.__setitem__(2, p._word[2] - 8),
+    "waste miscounted": lambda p: p._meta.__setitem__(fixed.WASTE, 3),
+    "waste of a free block": lambda p: p._meta.__setitem__(fixed.FIRST + 3, 4),
+    "more waste than there is": lambda p: p._meta.__setitem__(fixed.FIRST, 64),
+    "blocks taken out of order": lambda p: p._word.__setitem__(3, p._word[3] - p._meta[fixed.STEP]),
 }
 
 
@@ -277,6 +329,88 @@ def test_the_checker_sees(corrupt: Any) -> None:
     assert pool.check() == 0
     corrupt(pool)
     assert pool.check() > 0
+
+
+def test_what_a_locked_block_looks_like_is_no_handle() -> None:
+    """Nor is what a free one looks like; also in the last generation, where the next one wraps."""
+    for left in (1, 2, 5):
+        pool = aged(pool_of(4, tag=7), 0, left)
+        handle = pool.alloc(BLOCK)
+        pool.lock(handle)
+        before = pool.stats()
+        for wrong in (handle | 1 << 29, -1 - handle, pool._word[2], handle + (1 << 29)):
+            for call in (pool.free, pool.lock, pool.offset):
+                with pytest.raises(BadHandle):
+                    call(wrong)
+            with pytest.raises(BadHandle):
+                pool.free_many([wrong], 1)
+        assert pool.stats() == before
+        assert pool.check() == 0
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 5, 17])
+def test_every_int_that_is_no_handle_is_refused(blocks: int) -> None:
+    """Also those whose index bits name a place of the stack behind the blocks."""
+    pool = pool_of(blocks, tag=0)
+    live = {pool.alloc(BLOCK) for _ in range((blocks + 1) // 2)}
+    before = pool.stats()
+    step = pool._meta[fixed.STEP]
+    near = [*range(-3 * step, 3 * step), *(x | 1 << 29 for x in range(3 * step))]
+    for handle in set(near) - live:
+        with pytest.raises(BadHandle):
+            pool.free(handle)
+    assert pool.stats() == before
+    assert pool.check() == 0
+
+
+def test_alignment_is_the_pool_s() -> None:
+    pool = FixedPool(Arena(4096), 4, 192, align=64)
+    assert [pool.offset(pool.alloc(1, align)) % 64 for align in (1, 4, 32, 64)] == [0] * 4
+    for align in (48, 2, 0, True, 4.0, "4"):
+        with pytest.raises(BadArgument, match="align"):
+            FixedPool(Arena(4096), 4, 192, align=align)
+    with pytest.raises(BadArgument, match="multiple of 128"):
+        FixedPool(Arena(4096), 4, 192, align=128)
+
+
+@pytest.mark.parametrize("freeing", [False, True])
+def test_a_batch_that_is_cut_short_is_done_or_undone(freeing: bool) -> None:
+    """KeyboardInterrupt before each line of the transition: all blocks moved, or none did."""
+    where = batch.give_blocks if freeing else batch.take_blocks
+    for lines in range(80):
+        pool = pool_of(8)
+        keep = [pool.alloc(BLOCK) for _ in range(2)]
+        out = [0] * 4
+        move = partial(pool.alloc_many, 4, BLOCK, out)
+        if freeing:
+            pool.alloc_many(4, 60, out)
+            move = partial(pool.free_many, out, 4)
+        if not pool_cases.cut_short(where, lines, move):
+            break
+        assert pool.stats()["used_blocks"] in (2, 6)
+        if pool.stats()["used_blocks"] == (6 if freeing else 2):
+            move()
+        for handle in keep:
+            pool.free(handle)
+        if freeing:
+            assert pool.stats()["used_blocks"] == 0
+        assert pool.check() == 0
+    else:
+        raise AssertionError("never ran to its end")
+    assert lines > 20
+
+
+def test_a_cut_batch_leaves_a_stale_handle_stale() -> None:
+    """What give_blocks began to free is told from what was freed before, which looks the same."""
+    pool = pool_of(8)
+    a, b = pool.alloc(BLOCK), pool.alloc(BLOCK)
+    pool.free(b)
+    pool._word[a & pool._meta[fixed.MASK]] = -1 - a - pool._meta[fixed.STEP]  # begun, not in the stack
+    assert refusals.half_given(pool._meta, pool._word, [a, b], 2) == 0
+    assert pool.check() == 0
+    pool.free(a)
+    with pytest.raises(BadHandle):
+        pool.free(b)
 
 
 CHURN = """

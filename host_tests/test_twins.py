@@ -176,16 +176,20 @@ def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]
         assert used - extra == plain[name] - extra, name
 
 
-def test_cache_names_the_parameters_as_params_does() -> None:
-    """Constants of cache.py, inlined on a board, stand for the numbers of params.py."""
-    text = (PACKAGE / "cache.py").read_text()
+STEPS = {"NEXT": 0, "LAST": 1, "RUNS_OF": 2, "RUNS_FLOOR": 3, "HIGH": 4, "STEP": 5}
+MARKS = {"NOTHING": 0, "STORED": 1, "STAGED": 2, "CUT": 3}
+
+
+@pytest.mark.parametrize("file", ["sequence.py", "cache.py"])
+def test_a_sequence_names_the_parameters_as_params_does(file: str) -> None:
+    """Constants, inlined on a board, stand for the numbers of params.py and of a sequence's own state."""
+    text = (PACKAGE / file).read_text()
     found = re.findall(r"^_([A-Z_]+) = const\((-?\d+)\)(?:  #.*)?$", text, re.MULTILINE)
     constants = {name: int(number) for name, number in found}
-    state = ("NEXT", "LAST", "RUNS_OF", "RUNS_FLOOR", "HIGH", "STEP")
-    for others in (("NOTHING", "STORED", "STAGED", "CUT"), state):
-        assert sorted(constants.pop(name) for name in others) == list(range(len(others)))
+    known = {name: value for name, value in vars(params).items() if name.isupper()} | STEPS | MARKS
     assert constants
-    assert constants == {name: getattr(params, name) for name in constants}
+    assert constants == {name: known[name] for name in constants}
+    assert file != "sequence.py" or set(STEPS) | set(MARKS) <= set(constants)
     assert not re.search(r"\b[ae]\[\d+\]", text)
 
 

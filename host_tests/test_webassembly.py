@@ -38,7 +38,7 @@ print(json.dumps({
     "best": [kernels.best().name, cache.kernels.name, numbers.best().name],
     "reasons": [kernels.reasons, numbers.reasons],
     "without decorators": [type(sys.modules[name]).__name__ for name in
-                           ("mpy_kv.cache", "mpy_kv.pools.fixed", "stories.model")],
+                           ("mpy_kv.cache", "mpy_kv.sequence", "mpy_kv.pools.fixed", "stories.model")],
 }))
 """
 
@@ -49,7 +49,7 @@ def test_it_falls_back_to_the_plain_kernels_and_says_why(wasm: Webassembly) -> N
     assert said["best"] == ["plain", "plain", "plain"]
     for reasons in said["reasons"]:
         assert "no native code emitter" in reasons["viper"]
-    assert said["without decorators"] == ["_Names"] * 3
+    assert said["without decorators"] == ["_Names"] * 4
 
 
 def test_asking_for_native_kernels_is_refused_with_the_reason(wasm: Webassembly) -> None:

@@ -1,4 +1,4 @@
-"""What tests, tools and a wary program ask of a KVCache: vectors read back, counts, broken invariants.
+"""What tests, tools and a wary program ask of a sequence: vectors read back, counts, broken invariants.
 
 Lent (mpy_kv/lend.py): no token needs it. Everything here allocates and changes nothing.
 """
@@ -22,7 +22,7 @@ def read(cache, layer, which, position):
 
 def stats(cache, pending):
     """As KVCache.stats; pending: layers stored or staged in this step."""
-    return {
+    found = {
         "tokens": cache.length,
         "visible_tokens": len(cache.visible()),
         "evicted_tokens": cache.evicted_tokens,
@@ -30,15 +30,17 @@ def stats(cache, pending):
         "buffer_bytes": cache.buffer_bytes,
         "pending_layers": pending,
         "kernels": cache.kernels.name,
-        "pool": cache.pool.stats(),
     }
+    if hasattr(cache, "pool"):
+        found["pool"] = cache.pool.stats()
+    return found
 
 
 def check(cache, newest_gone):
     """Broken invariants that can be seen from outside; newest_gone: the newest token need not be visible."""
     g = cache.geometry
     positions = cache.visible()
-    bad = cache.pool.check()
+    bad = cache.pool.check() if hasattr(cache, "pool") else 0
     if len(positions) > g.max_visible:
         bad += 1
     if positions != sorted(set(positions)) or (positions and positions[-1] != cache.length - 1):
@@ -46,7 +48,7 @@ def check(cache, newest_gone):
             bad += 1
     if cache.evicted_tokens < 0:
         bad += 1
-    if len(set([g.slot(p) for p in positions])) != len(positions):
+    if len(set([cache.place(0, "k", p) for p in positions])) != len(positions):
         bad += 1
     codec = BY_NAME[g.codec]
     for layer in range(g.layers):

@@ -11,10 +11,8 @@ many tokens have passed.
 Ownership: k and v of a prefill are read until attend or commit, all other arguments are read or written
 within the call. The last two arrays of each argument and layer stay referenced, so as to know them again.
 Not for use from interrupts or two threads.
-
-One step of a model:  for each layer  append(layer, k, v); attend(layer, q, out)  then  commit().
-Only commit moves the length. Any exception before it leaves the committed tokens as they were; just
-append the step again.
+The steps themselves are sequence.py's; here is the ring: sinks first, then window + 1 slots, token p of the
+ring in slot (p - sinks) % (window + 1). The spare slot takes the uncommitted token.
 """
 
 try:
@@ -24,60 +22,21 @@ except ImportError:
     from . import cpython as micropython
     from .cpython import const
 
-from array import array
-
-from .errors import BadArgument
-from .kernels.tables import TABLES
 from .lend import lend
-from .port import MICROPYTHON, addressof
+from .sequence import Sequence
 
-# What a layer holds in this step. _CUT: a staged layer is being stored; after an exception its window
-# may be overwritten, so that it must be staged again before it is attended.
-_NOTHING = const(0)
-_STORED = const(1)
-_STAGED = const(2)
-_CUT = const(3)
-
-# Of KVCache._turn, an array because storing an attribute takes ten times as long in a class with properties.
-# A layer that is the object at _NEXT or _LAST needs no check of type and range.
-_NEXT = const(0)  # layer that append expects: one after the last it got
-_LAST = const(1)  # layer stored or staged last
-_RUNS_OF = const(2)  # position whose runs of visible slots the kernels' parameters hold, and the floor then
-_RUNS_FLOOR = const(3)
-_HIGH = const(4)  # at least 1 + highest position whose slot may have been written since
-_STEP = const(5)  # tokens of this step; 0: none is begun, and the marks mean nothing
+_HIGH = const(4)  # of Sequence._turn
 
 # Those of kernels/params.py that run per token, as constants: a test holds the two together.
 _N = const(0)
 _RUNS = const(1)
-_CODES = const(5)
-_VCODES = const(6)
-_SCALES = const(7)
-_VSCALES = const(8)
-_QUERY = const(17)
-_SINK_QUERY = const(18)
-_SLICE = const(19)
-_OUT_SHIFT = const(29)
-_Q_AT = const(30)
-_HEADS = const(31)
-_HEAD_DIM = const(32)
-_QUERY_BYTES = const(33)
-_SETS = const(34)
-_Q_SHIFT = const(35)
-_QUERIES = const(28)
 _RUN = const(39)
-_E_LAYER = const(0)
 _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
-_MASK = const(0x00FF00FF)
-_TOO_LARGE = const(-1)
-
-_UNSEEN = object()  # no array, and not None
-_len = len  # a module's own name is found at once, a built-in one behind a hundred others
 
 
-class KVCache:
+class KVCache(Sequence):
     """`geometry`: shape; `buffer`: bytearray of at least geometry.bytes() to use (default: own).
 
     kv_shift None: k, v, q, out are array('f'). Else int16 arrays, value = int16 * 2^-shift: one
@@ -86,271 +45,26 @@ class KVCache:
     """
 
     def __init__(self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None):
-        g = self.geometry = geometry
-        made = lend("mpy_kv.setup").parts(g, buffer, kv_shift, q_shift, out_shift, kernels)
-        self.kernels, self.buffer, self.pool, self._codes, self._a, self._e = made[:6]
-        self._int16 = kv_shift is not None
-        self._q_shift, self._out_shift = made[6:]
-        self._q_row = g.heads * g.head_dim
-
-        # State. Each change is ordered so that an exception between any two lines (KeyboardInterrupt may
-        # come anywhere) leaves the state before it, or the state after it: the store that decides comes last.
-        self.length = 0  # tokens committed = position of the next one; written by commit, rollback, seek
-        self._gone = 0  # evicted tokens less the positions that show them: see evicted_tokens
-        self._floor = 0  # no ring token before this position is visible; beyond length: the window is empty
-        self._layers = g.layers
-        self._mark = bytearray(g.layers)
-        self._turn = array("i", [0, 0, -1, 0, 0, 0])  # see _NEXT
-        self._holding = False  # whether any of these may be an array
-        self._staged_k = [None] * g.layers
-        self._staged_v = [None] * g.layers
-        # Arrays seen and found good, by role and layer: checked once, as checking allocates. First the one
-        # of each layer used last, then the one of each layer before it: two may alternate.
-        self._ok_k, self._ok_v, self._ok_q, self._ok_qs, self._ok_out = [
-            [_UNSEEN] * (2 * g.layers) for _ in range(5)
-        ]
-
-    # Sizes
-
-    @property
-    def buffer_bytes(self):
-        """Bytes of the whole buffer."""
-        return len(self.buffer)
-
-    @property
-    def kv_bytes(self):
-        """Codes and scales of the visible tokens, all layers."""
-        return self.geometry.kv_bytes(self._visible_count())
-
-    @property
-    def evicted_tokens(self):
-        """Tokens that were committed and left the window for good (not those rolled back)."""
-        return self._gone + self.length - self._visible_count()
-
-    # Storing
-
-    @micropython.native
-    def append(self, layer, k, v):
-        """Store one token's k and v (kv_heads*head_dim values each) of `layer` in the spare slot.
-
-        Keys come rotated at position `length`. Raises BadArgument, OutOfRange (a value not finite or
-        beyond the scale range), CacheFull (no window and `capacity` reached); visible state unchanged.
-        """
-        turn = self._turn
-        if layer is not turn[_NEXT]:
-            self._check_layer(layer)
-        if k is not self._ok_k[layer]:
-            self._admit(self._ok_k, layer, k, "k")
-        if v is not self._ok_v[layer]:
-            self._admit(self._ok_v, layer, v, "v")
-        w = self._e[_E_COUNT]
-        if _len(k) != w or _len(v) != w:
-            self._refuse("length", _len(k), _len(v), 1)
-        mark = self._mark
-        if turn[_STEP] != 1 or mark[layer]:
-            self._begin(1)
-        e = self._e
-        e[_E_LAYER] = layer
-        done = self.kernels.encode(self.buffer, k, v, e)
-        if done < 0:
-            self._refuse("value", "k" if done == _TOO_LARGE else "v", layer, 0)
-        mark[layer] = _STORED
-        turn[_LAST] = layer
-        layer += 1
-        turn[_NEXT] = layer if layer < self._layers else 0
-
-    def prefill(self, layer, k, v, n):
-        """Stage n tokens of `layer` (k, v: n rows of kv_heads*head_dim); keeps references until commit.
-
-        attend(layer, q, out, q_sinks, n), or commit where attend is not called, stores them one by
-        one, so bytes and results equal n single steps, whatever n and the window. `out` may then be q, but
-        lie over no other rows yet to be read. Raises BadArgument if k or v has shrunk since.
-        """
-        if type(n) is not int or n < 1:
-            self._refuse("n", n)
-        self._check_layer(layer)
-        if k is not self._ok_k[layer]:
-            self._admit(self._ok_k, layer, k, "k")
-        if v is not self._ok_v[layer]:
-            self._admit(self._ok_v, layer, v, "v")
-        if min(len(k), len(v)) < n * self._e[_E_COUNT]:
-            self._refuse("length", len(k), len(v), n)
-        if n != self._turn[_STEP] or self._mark[layer]:
-            self._begin(n)
-        self._holding = True
-        self._staged_k[layer] = k
-        self._staged_v[layer] = v
-        self._mark[layer] = _STAGED
-        self._turn[_LAST] = layer
-
-    @micropython.native
-    def _begin(self, n):
-        """Begin a step of n tokens, at its first layer or at one that is in the last step already."""
-        g = self.geometry
-        p = self.length
-        if g.capacity is not None and p + n > g.capacity:
-            self._refuse("full", n)
-        if self._turn[_STEP] or self._turn[_HIGH] > p:
-            self.abort()
-        mark = self._mark
-        i = self._layers
-        while i:
-            i -= 1
-            mark[i] = 0
-        if self._floor > p:
-            self._floor = p
-        self._aim(p, 0)
-        self._turn[_STEP] = n
+        made = lend("mpy_kv.setup").parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels)
+        kernels, buffer, self.pool, codes, a, e, q_shift, out_shift = made
+        Sequence.__init__(
+            self, geometry, kernels, buffer, codes, a, e, kv_shift is not None, q_shift, out_shift
+        )
 
     @micropython.native
     def _aim(self, p, at):
         """Have encode() read row `at` and write to the slot of position p."""
         g = self.geometry
         e = self._e
-        if p >= self._turn[_HIGH]:
-            self._turn[_HIGH] = p + 1  # before the first byte is written
         sinks = g.sinks
         if p >= sinks:
             p = sinks + (p - sinks) % g.ring_slots
         e[_E_SLOT] = p
         e[_E_AT] = at * e[_E_COUNT]
 
-    def _store(self, layer, i):
-        """Encode row i of what is staged at position length + i."""
-        self._aim(self.length + i, i)
-        self._e[_E_LAYER] = layer
-        done = self.kernels.encode(self.buffer, self._staged_k[layer], self._staged_v[layer], self._e)
-        if done < 0:
-            self._refuse("value", "k" if done == _TOO_LARGE else "v", layer, i)
-
-    # Attention
-
-    @micropython.native
-    def attend(self, layer, q, out, q_sinks=None, n=1):
-        """softmax(q K^T / sqrt(head_dim)) V over what each of the step's n tokens sees, into `out`.
-
-        q, out: n rows of heads*head_dim. q_sinks: the same queries rotated at sink_query_position(i),
-        read only if the geometry has sinks; without it sinks are scored with q. Query head h uses KV
-        head h // (heads / kv_heads). int16 results saturate.
-        """
-        if layer is not self._turn[_LAST]:
-            self._check_layer(layer)
-        if q is not self._ok_q[layer]:
-            self._admit(self._ok_q, layer, q, "q")
-        if out is not self._ok_out[layer]:
-            self._admit(self._ok_out, layer, out, "out")
-        qs = q_sinks
-        if qs is None or self.geometry.sinks == 0:
-            qs = q
-        elif qs is not self._ok_qs[layer]:
-            self._admit(self._ok_qs, layer, qs, "q_sinks")
-        mark = self._mark[layer]
-        if n != self._turn[_STEP] or mark == _NOTHING or mark == _CUT or (mark == _STORED and n != 1):
-            self._refuse_attend(layer, mark, n)
-        n = self._turn[_STEP]
-        w = n * self._q_row
-        if _len(q) != w and (n == 1 or _len(q) < w) or _len(out) < w or (qs is not q and _len(qs) < w):
-            self._refuse("rows", _len(q), _len(out), _len(qs), w)
-        if self._holding:
-            self._check_apart(out)
-        if mark == _STAGED:
-            self._check_staged(layer, n)
-            if self._spoils(out, q, False) or self._spoils(out, qs, False):
-                self._refuse("overlap")
-            self._mark[layer] = _CUT
-        i = 0
-        while i < n:
-            if mark == _STAGED:
-                self._store(layer, i)
-            self._attend_row(layer, q, out, qs, i)
-            i += 1
-        self._mark[layer] = _STORED
-
-    @micropython.native
-    def _attend_row(self, layer, q, out, qs, i):
-        # Attribute, element and call cost about as much as ten tokens of a kernel: none that can be spared.
-        p = self.length + i
-        turn = self._turn
-        if p != turn[_RUNS_OF] or self._floor != turn[_RUNS_FLOOR]:
-            self._look(p)
-        g = self.geometry
-        a = self._a
-        buf = self.buffer
-        kernels = self.kernels
-        qk = kernels.qk
-        score = kernels.score
-        weights = kernels.weights
-        av = kernels.av
-        emit = kernels.emit
-        tables = TABLES
-        a[_Q_AT] = i * self._q_row
-        sets = 1
-        if qs is not q:
-            sets = 2
-        if a[_SETS] != sets:
-            a[_SETS] = sets
-            a[_SINK_QUERY] = g.query_words if sets == 2 else 0
-        if self._int16:
-            a[_Q_SHIFT] = self._q_shift[layer]
-            a[_OUT_SHIFT] = self._out_shift[layer]
-        if kernels.query(buf, q, qs, a) < 0:
-            self._refuse("value", "q", layer, i)
-        slices = g.slices
-        plane = g.plane_bytes
-        codes = self._codes[layer]
-        scales = codes + g.codes_bytes
-        query = a[_QUERIES]
-        query_bytes = a[_QUERY_BYTES]
-        a[_SLICE] = 0
-        kv = g.kv_heads
-        per_kv = g.heads // kv
-        per_scales = g.group // g.head_dim  # KV heads that share their scales
-        same_scales = 0
-        while kv:
-            kv -= 1
-            a[_CODES] = codes
-            a[_VCODES] = codes + plane
-            codes += g.head_stride
-            if same_scales == 0:
-                a[_SCALES] = scales
-                a[_VSCALES] = scales + plane
-                scales += slices * g.scale_stride
-                kernels.scales(buf, buf, 0, a)
-                kernels.scales(buf, buf, 1, a)
-                same_scales = per_scales
-            if same_scales:
-                same_scales -= 1
-            h = per_kv
-            while h:
-                h -= 1
-                a[_QUERY] = query
-                query += query_bytes
-                if slices == 1:
-                    qk(buf, buf, _MASK, a)
-                    score(buf, buf, 0, a)
-                    weights(buf, buf, tables, a)
-                    av(buf, buf, _MASK, a)
-                    emit(buf, a, out)
-                    continue
-                s = 0
-                while s < slices:
-                    a[_SLICE] = s
-                    qk(buf, buf, _MASK, a)
-                    score(buf, buf, 0, a)
-                    s += 1
-                s = 0
-                while s < slices:
-                    a[_SLICE] = s
-                    weights(buf, buf, tables, a)
-                    av(buf, buf, _MASK, a)
-                    emit(buf, a, out)
-                    s += 1
-
     @micropython.native
     def _look(self, p):
         """Runs of slots that the token at position p sees, oldest first, itself last."""
-        turn = self._turn
-        turn[_RUNS_OF] = -1
         g = self.geometry
         a = self._a
         sinks = g.sinks
@@ -387,88 +101,9 @@ class KVCache:
                 j += 4
         a[_N] = total
         a[_RUNS] = (j - _RUN) >> 2
-        turn[_RUNS_FLOOR] = self._floor
-        turn[_RUNS_OF] = p
 
-    @micropython.native
-    def _low(self, length):
-        """Oldest ring position visible when `length` tokens are there."""
-        low = length - self.geometry.window
-        if self._floor > low:
-            low = self._floor
-        if self.geometry.sinks > low:
-            low = self.geometry.sinks
-        return low
-
-    # The step
-
-    @micropython.native
-    def commit(self):
-        """Make the step's tokens part of the sequence in all layers. Raises StepError if one is missing."""
-        mark = self._mark
-        layers = self._layers
-        n = self._turn[_STEP]
-        staged = False
-        layer = 0
-        while layer < layers:
-            if n == 0 or mark[layer] != _STORED:
-                self._check_unstored(layer, n)
-                staged = True
-            layer += 1
-        if staged:
-            layer = 0
-            while layer < layers:
-                if mark[layer] == _STAGED:
-                    mark[layer] = _CUT
-                    i = 0
-                    while i < n:
-                        self._store(layer, i)
-                        i += 1
-                    mark[layer] = _STORED
-                layer += 1
-        self._drop()
-        # Until here the old state, with nothing pending; this one store makes it the new one.
-        self.length += n
-
-    @micropython.native
-    def _drop(self):
-        """End the step: nothing is pending."""
-        self._turn[_STEP] = 0
-        if self._holding:
-            layer = self._layers
-            while layer:
-                layer -= 1
-                self._staged_k[layer] = None
-                self._staged_v[layer] = None
-            self._holding = False
-
-    def abort(self):
-        """Forget the uncommitted step. What a long prefill has overwritten is gone in all layers alike."""
-        low = self._turn[_HIGH] - self.geometry.ring_slots
-        if low > self.length:
-            low = self.length
-        if low > self._floor:
-            self._floor = low
-        self._drop()
-        self._turn[_HIGH] = self.length
-
-    def rollback(self, n):
-        """Forget the n newest tokens (and any uncommitted step). What the ring had evicted stays gone:
-        no token becomes visible that was not visible before. Raises BadArgument if n > length."""
-        if type(n) is not int or n < 0 or n > self.length:
-            self._refuse("rollback", n)
-        self.abort()
-        length = self.length - n
-        # Nothing below what was visible comes back; _begin lowers a floor that is beyond the length.
-        low = self._low(self.length)
-        self._floor = low
-        if low > self.length:
-            low = self.length
-        kept = length if length > self.geometry.sinks else self.geometry.sinks
-        if low > kept:
-            self._gone += low - kept
-        self.length = length
-        self._turn[_HIGH] = length
+    def _lost(self, high):
+        return high - self.geometry.ring_slots
 
     def seek(self, position):
         """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps."""
@@ -483,43 +118,6 @@ class KVCache:
         self.length = position
         self._gone -= skipped
 
-    # Looking
-
-    def sink_query_position(self, i=0):
-        """Position at which to rotate the query of the step's token i for the sinks: as if the cache
-        held only what it sees (StreamingLLM, arXiv:2309.17453). BadArgument if i is no count."""
-        if type(i) is not int or i < 0:
-            self._refuse("row", i)
-        p = self.length + i
-        most = self.geometry.max_visible - 1
-        return p if p < most else most
-
-    def _visible_count(self):
-        g = self.geometry
-        n = g.sinks
-        if self.length < n:
-            return self.length
-        low = self._low(self.length)
-        lost = self._turn[_HIGH] - g.ring_slots
-        if lost > low:
-            low = lost
-        if low < self.length:
-            n += self.length - low
-        return n
-
-    def visible(self):
-        """Positions of the committed tokens that are there, ascending; a new list (allocates)."""
-        ring = self._visible_count() - min(self.geometry.sinks, self.length)
-        return list(range(min(self.geometry.sinks, self.length))) + list(
-            range(self.length - ring, self.length)
-        )
-
-    def read(self, layer, which, position):
-        """Stored vector of a visible token as floats, kv_heads*head_dim long; which: "k" or "v".
-
-        Exact: code * scale. Allocates; for tests and tools."""
-        return lend("mpy_kv.audit").read(self, layer, which, position)
-
     def place(self, layer, which, position):
         """Where in `buffer` a token's vector lies, which: "k" or "v": offsets of head 0's codes and of group
         0's scale, the others head_stride and scale_stride further on. For tests and benches."""
@@ -528,123 +126,3 @@ class KVCache:
         slot = g.slot(position)
         base = self._codes[layer] + (g.plane_bytes if which == "v" else 0)
         return base + slot * g.row_bytes, base + g.codes_bytes + slot * 2
-
-    def kernel_arguments(self):
-        """(buffer, parameters), what kernels take, as the last attend left them: for benches, which call
-        kernels by themselves. The head is the last one, the slice parameters[SLICE] (kernels/params.py)."""
-        return self.buffer, self._a
-
-    def stats(self):
-        """A new dict (allocates)."""
-        return lend("mpy_kv.audit").stats(self, len([m for m in self._mark if m]) if self._turn[_STEP] else 0)
-
-    def check(self):
-        """Number of broken invariants (0 = sound). O(visible bytes), allocates."""
-        bad = 0
-        if len(self.visible()) != self._visible_count():
-            bad += 1
-        if self._floor < 0 or self.length > self._turn[_HIGH] or self._turn[_STEP] < 0:
-            bad += 1
-        # The newest token may be gone only after seek, rollback or a long prefill cut short.
-        lost = self._turn[_HIGH] - self.geometry.ring_slots
-        newest_gone = self._floor >= self.length or lost >= self.length
-        return bad + lend("mpy_kv.audit").check(self, newest_gone)
-
-    # Checks that few tokens need.
-
-    def _check_layer(self, layer):
-        if type(layer) is not int or not 0 <= layer < self._layers:
-            self._refuse("layer", layer)
-
-    def _admit(self, seen, layer, x, name):
-        """Make x the array that `seen` holds for this layer, checked unless it was there before."""
-        before = layer + len(self._mark)
-        if x is not seen[before]:
-            self._accept(x, name)
-        seen[before] = seen[layer]
-        seen[layer] = x
-
-    def _accept(self, x, name):
-        """Element type of an array the kernels will read through a raw pointer."""
-        want = 2 if self._int16 else 4
-        kind = "int16 ('h'), as kv_shift was given"
-        if not self._int16:
-            kind = "float32 ('f'); give kv_shift for int16"
-        size, fits, fixed = 0, False, False
-        try:
-            view = memoryview(x)
-            fixed = name == "out" and getattr(view, "readonly", False)
-            size = len(bytes(view[0:1]))
-            fits = size == want and isinstance(x[0], float) != self._int16
-            if hasattr(view, "format"):
-                fits = fits and view.ndim == 1 and view.format == ("h" if self._int16 else "f")
-            elif fits and self._int16:
-                one = x[0:1]  # a copy, or a view of the same element
-                first = one[0]
-                one[0] = -1  # does it hold a sign?
-                fits = one[0] == -1
-                one[0] = first
-        except (TypeError, ValueError, IndexError, OverflowError, NotImplementedError):
-            fits = False
-        if fixed:
-            raise BadArgument("out must be writable, got a read-only %s" % type(x).__name__)
-        if not fits:
-            raise BadArgument(
-                "%s must be a non-empty array of %s; got %s%s"
-                % (name, kind, type(x).__name__, " of %d-byte items" % size if size else "")
-            )
-
-    def _check_unstored(self, layer, n):
-        """Refuse to commit a layer that is not stored, unless it is staged."""
-        if n == 0 or self._mark[layer] != _STAGED:
-            self._refuse_commit(layer, n)
-        self._check_staged(layer, n)
-
-    def _check_staged(self, layer, n):
-        """Staged arrays may have shrunk since prefill: kernels would read beyond them."""
-        k = len(self._staged_k[layer])
-        v = len(self._staged_v[layer])
-        if min(k, v) < n * self._e[_E_COUNT]:
-            self._refuse("length", k, v, n)
-
-    def _check_apart(self, out):
-        """What is staged, of any layer, is read after rows of `out` are written."""
-        mark = self._mark
-        layer = self._layers
-        while layer:
-            layer -= 1
-            if mark[layer] == _STAGED and (
-                self._spoils(out, self._staged_k[layer], True)
-                or self._spoils(out, self._staged_v[layer], True)
-            ):
-                self._refuse("overlap")
-
-    def _spoils(self, out, x, kv):
-        """Whether writing `out` row by row changes rows of x (k or v; or a query) before they are read.
-
-        Two arrays are the same or apart; views are compared by address, on ports that have one.
-        """
-        if out is x:
-            return kv  # a row of q is read before its result is written
-        if not MICROPYTHON or not (type(out) is memoryview or type(x) is memoryview):
-            return False
-        d = addressof(out) - addressof(x)
-        size = self._turn[_STEP] * (2 if self._int16 else 4)
-        if kv:
-            return 0 - self._a[_HEADS] * self._a[_HEAD_DIM] * size < d < self._e[_E_COUNT] * size
-        return 0 < d < self._a[_HEADS] * self._a[_HEAD_DIM] * size
-
-    def _refuse_attend(self, layer, mark, n):
-        if self._turn[_STEP] == 0 or mark == _NOTHING:
-            self._refuse("attend_early", layer)
-        if n != self._turn[_STEP]:
-            self._refuse("attend_other", n, self._turn[_STEP])
-        self._refuse("attend_cut" if mark == _CUT else "attend_again", layer)
-
-    def _refuse_commit(self, layer, n):
-        ready = len([m for m in self._mark if m == _STORED or m == _STAGED]) if n else 0
-        self._refuse("commit", ready, layer, n and self._mark[layer] == _CUT)
-
-    def _refuse(self, what, *about):
-        """Raise the error `what`. Its texts are lent: most programs meet none."""
-        getattr(lend("mpy_kv.refusals"), what)(self, *about)

@@ -15,7 +15,7 @@ CODECS = {"int8": (1, True), "float16": (2, False), "float32": (4, False)}
 BATCH = 8  # tokens whose weights share one exponent in A.V; even, see kernels/plain.py
 
 
-def _whole(name, value, low, high):
+def whole(name, value, low, high):
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadArgument("%s must be a whole number, got %r" % (name, value))
     if value < low or value > high:
@@ -49,6 +49,8 @@ class Geometry:
     codes [kv_heads][slots][row_bytes] and scales [groups][slots] as little-endian float16.
     """
 
+    block_tokens = None  # of a PagedGeometry (paged/geometry.py): tokens of a block
+
     def __init__(
         self,
         layers,
@@ -62,10 +64,10 @@ class Geometry:
         group=None,
         group_limit=32,
     ):
-        self.layers = _whole("layers", layers, 1, 1024)
-        self.heads = _whole("heads", heads, 1, 1024)
-        self.kv_heads = _whole("kv_heads", kv_heads, 1, 1024)
-        self.head_dim = _whole("head_dim", head_dim, 1, 1024)
+        self.layers = whole("layers", layers, 1, 1024)
+        self.heads = whole("heads", heads, 1, 1024)
+        self.kv_heads = whole("kv_heads", kv_heads, 1, 1024)
+        self.head_dim = whole("head_dim", head_dim, 1, 1024)
         if heads % kv_heads:
             raise BadArgument(
                 "heads %d is not a multiple of kv_heads %d: query heads share KV heads evenly"
@@ -78,8 +80,8 @@ class Geometry:
         self.codec = codec
         self.value_bytes, scaled = CODECS[codec]
         if capacity is None:
-            self.window = _whole("window", window, 1, _MAX_TOKENS)
-            self.sinks = _whole("sinks", sinks, 0, _MAX_TOKENS - window)
+            self.window = whole("window", window, 1, _MAX_TOKENS)
+            self.sinks = whole("sinks", sinks, 0, _MAX_TOKENS - window)
             self.capacity = None
             # The spare slot takes the uncommitted token: an abort overwrites nothing visible.
             self.ring_slots = self.window + 1
@@ -88,7 +90,7 @@ class Geometry:
                 raise BadArgument(
                     "sinks %r need a window; with capacity nothing is evicted" % (sinks,)
                 )
-            self.capacity = self.window = _whole("capacity", capacity, 1, _MAX_TOKENS)
+            self.capacity = self.window = whole("capacity", capacity, 1, _MAX_TOKENS)
             self.sinks = 0
             self.ring_slots = self.capacity
         self.slots = self.sinks + self.ring_slots
@@ -101,8 +103,8 @@ class Geometry:
                 raise BadArgument("group %r: %s has no scales" % (group, codec))
             group = n
         elif group is None:
-            group = default_group(kv_heads, head_dim, _whole("group_limit", group_limit, 1, 4096))
-        _whole("group", group, 1, n)
+            group = default_group(kv_heads, head_dim, whole("group_limit", group_limit, 1, 4096))
+        whole("group", group, 1, n)
         if n % group or (head_dim % group and group % head_dim):
             raise BadArgument(
                 "group %d must divide kv_heads*head_dim = %d and divide, or be a multiple of, "
@@ -117,19 +119,25 @@ class Geometry:
         self.slices = head_dim // self.slice_width
         self.slice_bytes = _up(self.slice_width * self.value_bytes, 4)
         self.row_bytes = self.slices * self.slice_bytes
-        self.head_stride = self.slots * self.row_bytes
-        self.scale_stride = self.slots * 2
-        self.codes_bytes = kv_heads * self.head_stride
+        self._lay_out(self.slots)
+        self._bytes = self._lay_scratch(self.layers * self.layer_bytes)
+
+    def _lay_out(self, slots):
+        """Strides and sizes of a layer whose planes have `slots` slots."""
+        self.head_stride = slots * self.row_bytes
+        self.scale_stride = slots * 2
+        self.codes_bytes = self.kv_heads * self.head_stride
         self.scales_bytes = _up(self.groups * self.scale_stride, 4)
         self.plane_bytes = self.codes_bytes + self.scales_bytes
         self.layer_bytes = 2 * self.plane_bytes
-        # Scratch, reused by every layer and head (offsets from the end of the layer blocks).
+
+    def _lay_scratch(self, at):
+        """Offsets of the scratch, from `at` on, that every layer and head uses in turn; where it ends."""
         m = self.max_visible
         self.scale_row = 2 * m
         self.query_sets = 2 if self.sinks else 1
         self.query_words = 4 * self.slices + 2 * self.slices * _up(self.slice_width, 8)
         self.query_bytes = 16 + self.query_sets * self.query_words
-        at = self.layers * self.layer_bytes
         self.at_scores = at
         at += 4 * m
         self.at_dots = self.at_scores  # with one slice a score may overwrite its own dot
@@ -145,8 +153,7 @@ class Geometry:
         self.at_sums = at
         at += 4 * self.slices * _up(self.slice_width, 4)
         self.at_queries = at
-        at += heads * self.query_bytes
-        self._bytes = at
+        return at + self.heads * self.query_bytes
 
     def bytes(self):
         """Exact length in bytes of the buffer a KVCache of this geometry needs."""

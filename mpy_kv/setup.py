@@ -20,25 +20,32 @@ BY_NAME = lend("mpy_kv.codecs").BY_NAME
 def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     """Arguments are those of KVCache. Returns (kernels, buffer, pool, offsets of each layer's K codes, arrays
     `a` and `e` of kernels/params.py, per-layer BIAS + q_shift, the same of out_shift)."""
-    _check(geometry)
+    if not isinstance(geometry, Geometry) or geometry.block_tokens is not None:
+        raise BadArgument("geometry must be a Geometry, got %s" % type(geometry).__name__)
+    check(geometry, geometry.bytes())
+    kernels = kernel_set(kernels)
+    k_shift, v_shift, q_shift, out_shift = all_shifts(geometry.layers, kv_shift, q_shift, out_shift)
+    arena = Arena(geometry.bytes(), buffer)
+    pool, codes = _layer_blocks(geometry, arena)
+    a = attention(geometry, arena.start)
+    e = encoding(geometry, codes, k_shift, v_shift)
+    return kernels, arena.buffer, pool, codes, a, e, q_shift, out_shift
+
+
+def kernel_set(kernels):
+    """The given set of kernels, or the best; BadArgument if it is none."""
     if kernels is None:
-        kernels = kernel_sets.best()
+        return kernel_sets.best()
     for name in kernel_sets.FAMILY.names + ("name",):
         if not hasattr(kernels, name):
             raise BadArgument(
                 "kernels must be a set from mpy_kv.kernels.get(name); %r has no %s" % (kernels, name)
             )
-    k_shift, v_shift, q_shift, out_shift = _all_shifts(geometry.layers, kv_shift, q_shift, out_shift)
-    arena = Arena(geometry.bytes(), buffer)
-    pool, codes = _layer_blocks(geometry, arena)
-    a = _attention(geometry, arena.start)
-    e = _encoding(geometry, codes, k_shift, v_shift)
-    return kernels, arena.buffer, pool, codes, a, e, q_shift, out_shift
+    return kernels
 
 
-def _check(g):
-    if not isinstance(g, Geometry):
-        raise BadArgument("geometry must be a Geometry, got %s" % type(g).__name__)
+def check(g, size):
+    """Whether a cache of that geometry, in a buffer of `size` bytes, can be."""
     if g.codec not in BY_NAME:
         raise BadArgument(
             "codec %r is for sizes only; a cache takes %s" % (g.codec, ", ".join(sorted(BY_NAME)))
@@ -49,14 +56,14 @@ def _check(g):
             "%d tokens visible at once: at most %d; lower %s %d"
             % (g.max_visible, MAX_VISIBLE, what, g.window)
         )
-    if g.bytes() >= MAX_BYTES:
+    if size >= MAX_BYTES:
         raise BadArgument(
             "the buffer needs %d bytes, a board addresses less than 2^30; lower %s %d"
-            % (g.bytes(), what, g.window)
+            % (size, what, g.window)
         )
 
 
-def _all_shifts(layers, kv_shift, q_shift, out_shift):
+def all_shifts(layers, kv_shift, q_shift, out_shift):
     """Of k, v, q and out, one array of a number a layer each: BIAS + shift, or 0 for float32."""
     if kv_shift is None:
         if q_shift is not None or out_shift is not None:
@@ -109,9 +116,10 @@ def _layer_blocks(g, arena):
     return pool, codes
 
 
-def _attention(g, first):
-    """The parameters `a`; first: offset of the first layer's block."""
-    a = array("i", [0] * P.A_COUNT)
+def attention(g, first, runs=3):
+    """The parameters `a`; first: what the geometry's offsets of scratch count from; runs: the most there can
+    be, 3 of a ring."""
+    a = array("i", [0] * (P.RUN + 4 * runs))
     a[P.ROW] = g.row_bytes
     a[P.SLICES] = g.slices
     a[P.WIDTH] = g.slice_bytes
@@ -134,7 +142,7 @@ def _attention(g, first):
     return a
 
 
-def _encoding(g, codes, k_shift, v_shift):
+def encoding(g, codes, k_shift, v_shift):
     """The parameters `e`."""
     e = array("i", [0] * (P.E_TABLE + 3 * g.layers))
     e[P.E_COUNT] = g.width

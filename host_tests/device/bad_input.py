@@ -12,6 +12,8 @@ from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, KVError, NoRoom, OutOfRange, PoolFull, StepError
 from mpy_kv.pools.fixed import FixedPool
+from mpy_kv.pools.slab import SlabPool
+from mpy_kv.pools.slab_region import SlabRegionPool
 
 NAN, INF = float("nan"), float("inf")
 
@@ -48,9 +50,19 @@ class Bench:
         self.arena = Arena(256)
         self.pool = FixedPool(self.arena, 2, 32)
         self.block = self.pool.alloc(32)
+        # Pools of 512 bytes with one block in use, the largest 128.
+        self.pools = {
+            "fixed": FixedPool(Arena(512), 4, 128),
+            "slab": SlabPool(Arena(512), 256, 2, (16, 128)),
+            "slab+region": SlabRegionPool(Arena(512), 256, 2, (16, 128), 2),
+        }
+        self.blocks = {}
+        for name in self.pools:
+            self.blocks[name] = self.pools[name].alloc(16)
 
     def state(self):
         found = [self.pool.stats(), self.pool.check(), self.arena.free_bytes()]
+        found += [(pool.stats(), pool.check()) for pool in self.pools.values()]
         for cache in (self.f, self.h, self.full):
             found += [cache.length, cache.visible(), cache.check(), cache.stats()]
             for layer in range(cache.geometry.layers):
@@ -348,7 +360,7 @@ def cases():
         case(
             "alloc(%r)" % value, PoolFull, ("block_bytes 32", str(value)), lambda b, n=value: b.pool.alloc(n)
         )
-    for value in (1, 8, 3, None):
+    for value in (0, -4, 8, 3, None, True, 8.0, "4"):
         case("alloc align=%r" % (value,), BadArgument, "align", lambda b, n=value: b.pool.alloc(8, n))
     for value in (-1, 4, None, "x", 1.5, 1 << 70, True):
         for method in ("free", "lock", "unlock", "is_locked", "owner", "offset"):
@@ -358,6 +370,64 @@ def cases():
                 "handle %r" % (value,),
                 lambda b, n=value, method=method: getattr(b.pool, method)(n),
             )
+    for name in ("fixed", "slab", "slab+region"):
+        for value in (0, -1, None, 1.5, "8", True):
+            for method in ("alloc", "overhead_bytes"):
+                case(
+                    "%s %s(%r)" % (name, method, value),
+                    BadArgument,
+                    ("size", "1..128", repr(value)),
+                    lambda b, k=name, m=method, n=value: getattr(b.pools[k], m)(n),
+                )
+            said = ("size", repr(value))
+            case(name, BadArgument, said, lambda b, k=name, n=value: b.pools[k].grow(b.blocks[k], n))
+            case(name, BadArgument, said, lambda b, k=name, n=value: b.pools[k].alloc_many(2, n, [0, 0]))
+        for value in (129, 513, 1 << 30, 1 << 31, (1 << 32) - 1, 1 << 70):
+            said = ("needed %d" % value, "128")
+            case("%s alloc(%r)" % (name, value), PoolFull, said, lambda b, k=name, n=value: b.pools[k].alloc(n))
+            case(name, PoolFull, said, lambda b, k=name, n=value: b.pools[k].grow(b.blocks[k], n))
+        for value in (-1, 5, None, "x", 1.5, 1 << 29, 1 << 70, True):
+            for method in ("free", "lock", "unlock", "is_locked", "owner", "offset", "size"):
+                case(
+                    "%s %s(%r)" % (name, method, value),
+                    BadHandle,
+                    "handle %r" % (value,),
+                    lambda b, k=name, m=method, n=value: getattr(b.pools[k], m)(n),
+                )
+            case(name, BadHandle, "handle", lambda b, k=name, n=value: b.pools[k].grow(n, 8))
+            case(
+                "%s free_many(%r)" % (name, value),
+                BadHandle,
+                "handle %r" % (value,),
+                lambda b, k=name, n=value: b.pools[k].free_many([b.blocks[k], n], 2),
+            )
+        case(
+            name + " the same handle twice",
+            BadHandle,
+            "twice",
+            lambda b, k=name: b.pools[k].free_many([b.blocks[k], b.blocks[k]], 2),
+        )
+        other = "slab" if name == "fixed" else "fixed"
+        case(name, BadHandle, "handle", lambda b, k=name, o=other: b.pools[k].free(b.blocks[o]))
+        for value in (0, 8, None, 1.0, True):
+            case(
+                "%s alloc_many(%r)" % (name, value),
+                BadArgument,
+                ("n must", repr(value)),
+                lambda b, k=name, n=value: b.pools[k].alloc_many(n, 8, array("i", [0, 0])),
+            )
+    for value in ((0,), (3,), (1, 2), (1, -1), (None,), (1.0,), (True,), (1, None), (1, 0, -1), (1, 0, "x")):
+        case(
+            "open_region%r" % (value,),
+            BadArgument,
+            "must be",
+            lambda b, v=value: b.pools["slab+region"].open_region(*v),
+        )
+    case("a guarantee", PoolFull, "slabs", lambda b: b.pools["slab+region"].open_region(2, 2))
+    for value in (-1, 1, 1.5, "x", True, 1 << 70):
+        said = "region %r" % (value,)
+        case(said, BadHandle, said, lambda b, n=value: b.pools["slab+region"].close_region(n))
+        case(said, BadHandle, said, lambda b, n=value: b.pools["slab+region"].alloc(8, 4, n))
     for value in (-1, 65536, None, 1.0, "1", True):
         case(
             "owner layer %r" % (value,), BadArgument, "layer", lambda b, n=value: b.pool.set_owner(b.block, n)

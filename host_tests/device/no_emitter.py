@@ -28,7 +28,9 @@ import cache_job  # noqa: E402
 import json  # noqa: E402
 from mpy_kv import kernels  # noqa: E402
 
-for name in ("mpy_kv.cache", "mpy_kv.pools.fixed"):
+import pool_trace  # noqa: E402
+
+for name in ("mpy_kv.cache", "mpy_kv.sequence", "mpy_kv.pools.fixed", "mpy_kv.pools.slab_region"):
     assert type(sys.modules[name]).__name__ == "_Names", name
 assert kernels.best() is kernels.get("plain")
 with open(sys.argv[1]) as f:
@@ -36,4 +38,6 @@ with open(sys.argv[1]) as f:
 with open(sys.argv[2], "rb") as data, open(sys.argv[3], "wb") as out:
     cache = cache_job.run(job, data, out, "plain")
 assert cache.check() == 0
+for name in pool_trace.MAKERS:
+    pool_trace.run(name, 1, [300])
 print(kernels.reasons)

@@ -1,55 +1,81 @@
 """Counts and broken invariants of a fixed pool. Lent (mpy_kv/lend.py); allocates, changes nothing.
 
-`meta`, `stack`, `bitmap`, `locked`: the pool's arrays, see fixed.py.
+`meta`, `word`: the pool's arrays, see fixed.py. How often a block was freed is in its generation: it starts
+at 1, a free adds one, and the last is followed by 2. So a block whose generation is 1 was never freed. As
+the stack gives out one that was in use before it gives out a new one, the first block never in use says how
+many have been in use at once.
 """
 
-from .fixed import ALLOCS, BLOCKS, FREE, FREES, HIGH, LOCKS
+from .fixed import BLOCKS, FIRST, LOCKS, MASK, STEP, TOP, WASTE, WRAPS
 
 
-def stats(meta, block_bytes):
+def stats(meta, word, block_bytes):
     """As FixedPool.stats."""
-    used = meta[BLOCKS] - meta[FREE]
+    blocks = int(meta[BLOCKS])
+    used = 2 * blocks - int(meta[TOP])
+    frees, high = _history(meta, word)
     return {
-        "total_bytes": meta[BLOCKS] * block_bytes,
+        "pool": "fixed",
+        "total_bytes": blocks * block_bytes,
         "used_bytes": used * block_bytes,
-        "largest_free_bytes": block_bytes if meta[FREE] else 0,
+        "largest_free_bytes": block_bytes if used < blocks else 0,
         "max_block_bytes": block_bytes,
-        "blocks": meta[BLOCKS],
+        "blocks": blocks,
         "used_blocks": used,
-        "alloc_count": meta[ALLOCS],
-        "free_count": meta[FREES],
-        "high_water_blocks": meta[HIGH],
-        "locked_blocks": meta[LOCKS],
-        "fragmentation": 0,
+        "alloc_count": frees + used,
+        "free_count": frees,
+        "high_water_blocks": high,
+        "locked_blocks": int(meta[LOCKS]),
+        "internal_waste_bytes": int(meta[WASTE]),
+        "fragmentation": 0.0,
     }
 
 
-def check(meta, stack, bitmap, locked):
+def _history(meta, word):
+    """(frees, most blocks in use at once)"""
+    step = int(meta[STEP])
+    frees = int(meta[WRAPS]) * ((1 << 29) // step - 2)
+    high = 0
+    for i in range(meta[BLOCKS]):
+        w = int(word[i])
+        generation = (w & 0x1FFFFFFF if w >= 0 else -1 - w) // step
+        frees += generation - 1
+        if w >= 0 or generation > 1:
+            high += 1
+    return frees, high
+
+
+def check(meta, word, block_bytes):
     """As FixedPool.check."""
-    bad = 0
-    blocks = meta[BLOCKS]
-    seen = bytearray(blocks)
-    n = meta[FREE]
+    blocks, mask = meta[BLOCKS], meta[MASK]
+    n = meta[TOP] - blocks
     if not 0 <= n <= blocks:
         return 1
+    bad = 0
+    seen = bytearray(blocks)
     for k in range(n):
-        i = stack[k]
-        if i >= blocks or seen[i]:
+        i = word[blocks + k]
+        if i < 0 or i >= blocks or seen[i]:
             bad += 1  # foreign or listed twice
         else:
             seen[i] = 1
-    locks = 0
+    locks = waste = new = 0
+    tag = (word[0] if word[0] >= 0 else -1 - word[0]) // (mask + 1) & 7
     for i in range(blocks):
-        if bitmap[i >> 3] >> (i & 7) & 1 != seen[i]:
-            bad += 1  # bitmap and stack disagree
-        if locked[i]:
+        w = word[i]
+        if (w < 0) != seen[i]:
+            bad += 1  # state and stack disagree
+        handle = -1 - w if w < 0 else w & 0x1FFFFFFF
+        if handle & mask != i or handle // (mask + 1) & 7 != tag or handle >> 29 or handle < meta[STEP]:
+            bad += 1  # not what this block issues
+        if w < 0 and handle < 2 * meta[STEP]:
+            new += 1
+        elif new:
+            bad += 1  # a block was taken before one that comes first
+        if w >> 29 == 1:
             locks += 1
-            if seen[i]:
-                bad += 1  # locked yet free
-    if locks != meta[LOCKS]:
-        bad += 1
-    if (meta[ALLOCS] - meta[FREES]) & 0x3FFFFFFF != blocks - n:
-        bad += 1
-    if meta[HIGH] < blocks - n:
-        bad += 1
-    return bad
+        lost = meta[FIRST + i]
+        waste += lost
+        if lost < 0 or lost >= block_bytes or (w < 0 and lost):
+            bad += 1  # more lost than there is, or of a free block
+    return bad + (locks != meta[LOCKS]) + (waste != meta[WASTE])

@@ -1,17 +1,24 @@
 """Fixed-size pool: equal blocks in one region of an arena.
 
-All state lives in arrays made at construction; alloc, free, lock and unlock allocate nothing and are
-O(1): a stack of free indexes gives the block, a bitmap (bit set = free) refuses what the stack cannot
-see. The pool owns the region's layout, the arena its memory.
-
-A handle is generation | tag | index (from the high bits down), a small int (< 2^30) on every board. The
-generation of a block changes whenever it is freed, so a handle kept too long is refused, not obeyed; the
-3-bit tag differs between pools made one after another, so a handle of another pool is refused too.
+All state lives in arrays made at construction; alloc, free, grow, lock and unlock allocate nothing and are
+O(1), alloc_many and free_many O(1) a block. The pool owns the region's layout, the arena its memory.
 Fragmentation is zero by construction: every free block serves every request.
 
-The transitions are native module-level functions of ints and arrays that return a small int, negative for a
-refusal. The methods turn refusals into exceptions; they are bytecode, a third of native code's memory, with
-frames below the 12 words from which on they are allocated.
+A handle is generation | tag | index (from the high bits down), an int below 2^29. The generation of a block
+changes whenever it is freed, so a handle kept too long is refused, not obeyed, until its generation comes
+round again (after 2^26 / blocks frees of that block); the 3-bit tag differs between pools made one after
+another, so a handle of another pool is refused too. Generations start at 1: no handle equals True or False.
+
+`word`, the first n_blocks entries: a word of state a block,
+    handle             in use
+    handle | 2^29      in use and locked
+    -1 - next handle   free; what the next alloc of it will issue
+Behind them the stack of free indexes; meta[TOP] is where it ends. A handle's low bits may name a place of the
+stack too: what is found there never equals the handle, as it is the index of a block, so of another place.
+
+The transitions are module-level functions of ints and arrays that return a small int, negative for a refusal,
+and change nothing then. The methods turn refusals into exceptions; most are bytecode, a third of native
+code's memory, with frames below the 12 words from which on they are allocated.
 """
 
 try:
@@ -22,182 +29,218 @@ except ImportError:
 from array import array
 
 from ..arena import Arena
-from ..errors import BadArgument, BadHandle, Locked, PoolFull
+from ..errors import BadArgument
 from ..lend import lend
+from ..port import ints
 
-# meta: counters of a pool, in one array so that a transition touches no object. ALLOCS and FREES wrap at
-# 2^30, the last small int of a 32-bit board.
-FREE, ALLOCS, HIGH, BITS, BLOCKS, LOCKS, FREES, TAG, GEN_MASK = range(9)
-EMPTY, FOREIGN, STALE = -1, -2, -3
-_TAG_BITS = 3
+# meta. From FIRST on, one entry a block: bytes of it that were not asked for; WASTE is their sum. WRAPS, how
+# often a generation came round, wraps at 2^30, the end of a 32-bit board's small ints. High-water mark and
+# counts are not kept but derived, see audit.py: they would cost each alloc and free.
+TOP, MASK, STEP, BLOCKS, WASTE, LOCKS, WRAPS, FIRST = range(8)
+EMPTY, REFUSED = -1, -2
+MAX_BLOCKS = 1 << 20
 _serial = 0
+_batch = None
 
 
 @micropython.native
-def take_block(meta, stack, bitmap, gens):
+def take_block(meta, word):
     """Pop a free block; its handle, or EMPTY."""
-    n = meta[0]
-    if n == 0:
+    top = meta[0]
+    if top == meta[3]:
         return -1
-    n -= 1
-    i = stack[n]
-    bitmap[i >> 3] &= 255 - (1 << (i & 7))
-    meta[0] = n
-    meta[1] = (meta[1] + 1) & 0x3FFFFFFF
-    used = meta[4] - n
-    if used > meta[2]:
-        meta[2] = used
-    return (((gens[i] << 3) | meta[7]) << meta[3]) | i
+    top -= 1
+    i = word[top]
+    handle = -1 - word[i]
+    word[i] = handle
+    meta[0] = top
+    return handle
 
 
 @micropython.native
-def find_block(meta, bitmap, gens, handle):
-    """Index of a live handle, or FOREIGN / STALE."""
-    if handle < 0:
+def give_block(meta, word, handle):
+    """Push the block of a handle in use and unlocked back under its next generation. 0, or REFUSED."""
+    i = handle & meta[1]
+    if word[i] != handle:
         return -2
-    bits = meta[3]
-    i = handle & ((1 << bits) - 1)
-    if i >= meta[4] or handle >> 30 or (handle >> bits) & 7 != meta[7]:
-        return -2
-    if gens[i] != handle >> bits + 3 or bitmap[i >> 3] >> (i & 7) & 1:
-        return -3
-    return i
-
-
-@micropython.native
-def give_block(meta, stack, bitmap, gens, i):
-    """Push block `i` (checked by the caller) back under its next generation."""
-    gens[i] = (gens[i] + 1) & meta[8]
-    bitmap[i >> 3] |= 1 << (i & 7)
-    stack[meta[0]] = i
-    meta[0] += 1
-    meta[6] = (meta[6] + 1) & 0x3FFFFFFF
+    following = handle + meta[2]
+    if following > 536870911:
+        if handle > 536870911:  # what a locked block's word looks like is no handle
+            return -2
+        following -= 536870912 - 2 * meta[2]
+        meta[6] = (meta[6] + 1) & 0x3FFFFFFF
+    if meta[4]:
+        meta[4] -= meta[7 + i]
+        meta[7 + i] = 0
+    word[i] = -1 - following
+    top = meta[0]
+    word[top] = i
+    meta[0] = top + 1
     return 0
 
 
+def lock_block(meta, word, handle, lock):
+    """Lock (1) or unlock (0) a block in use; idempotent. 0, or REFUSED."""
+    i = handle & meta[1]
+    w = word[i]
+    if i >= meta[3] or w < 0 or w & 536870911 != handle:
+        return -2
+    if w >> 29 != lock:
+        word[i] = handle | lock << 29
+        meta[5] += 2 * lock - 1
+    return 0
+
+
+def note_block(meta, handle, lost):
+    """`lost` bytes of a block in use were not asked for."""
+    i = 7 + (handle & meta[1])
+    meta[4] += lost - meta[i]
+    meta[i] = lost
+
+
+def batch():
+    """The module of many blocks at once, imported at the first call."""
+    global _batch
+    _batch = __import__("mpy_kv.pools.batch", None, None, ("x",))
+    return _batch
+
+
 class FixedPool:
-    """`n_blocks` blocks of `block_bytes` each at `base` of the arena.
+    """`n_blocks` blocks of `block_bytes` each at `base` of the arena, each on a multiple of `align`.
 
     Block record: pool, data offset, size, layer, batch, locked: all found by handle.
     tag: 0..7, the pool's mark in its handles (default: counted up from pool to pool).
     """
 
-    def __init__(self, arena, n_blocks, block_bytes, tag=None):
+    name = "fixed"
+
+    def __init__(self, arena, n_blocks, block_bytes, tag=None, align=4):
         global _serial
         if not isinstance(arena, Arena):
             raise BadArgument("arena must be an Arena, got %s" % type(arena).__name__)
-        if type(n_blocks) is not int or not 1 <= n_blocks <= 1 << 20:
-            raise BadArgument("n_blocks must be 1..%d, got %r" % (1 << 20, n_blocks))
-        if type(block_bytes) is not int or block_bytes < 4 or block_bytes % 4:
-            raise BadArgument("block_bytes must be a positive multiple of 4, got %r" % (block_bytes,))
+        if type(n_blocks) is not int or not 1 <= n_blocks <= MAX_BLOCKS:
+            raise BadArgument("n_blocks must be 1..%d, got %r" % (MAX_BLOCKS, n_blocks))
+        if type(align) is not int or align < 4 or align & (align - 1):
+            raise BadArgument("align must be a power of two from 4 on, got %r" % (align,))
+        if type(block_bytes) is not int or block_bytes < 4 or block_bytes % align:
+            raise BadArgument("block_bytes must be a positive multiple of %d, got %r" % (align, block_bytes))
         if tag is not None and (type(tag) is not int or not 0 <= tag <= 7):
             raise BadArgument("tag must be 0..7, got %r" % (tag,))
         self.block_bytes = block_bytes
         self.n_blocks = n_blocks
         self.total_bytes = n_blocks * block_bytes
-        self.base = arena.take(self.total_bytes)
+        self.align = align
+        self.base = arena.take(self.total_bytes, align)
         if tag is None:
             tag = _serial & 7
             _serial += 1
-        bits = 1
-        while 1 << bits < n_blocks:
-            bits += 1
-        gen_mask = (1 << min(16, 30 - _TAG_BITS - bits)) - 1
-        self._meta = array("i", (n_blocks, 0, 0, bits, n_blocks, 0, 0, tag, gen_mask))
-        # Popped from the top: blocks come out in ascending order at first.
-        self._stack = array("I", range(n_blocks - 1, -1, -1))
-        self._free = bytearray((n_blocks + 7) // 8)
+        places = 2
+        while places < n_blocks:
+            places *= 2
+        first = (8 + tag) * places  # generation 1
+        self._meta = ints((2 * n_blocks, places - 1, 8 * places, n_blocks, 0, 0, 0), n_blocks)
+        self._word = ints(range(-1 - first, -1 - first - n_blocks, -1), n_blocks)
         for i in range(n_blocks):
-            self._free[i >> 3] |= 1 << (i & 7)
-        self._gens = array("H", bytes(2 * n_blocks))
+            self._word[2 * n_blocks - 1 - i] = i  # blocks come out in ascending order at first
         self._layer = array("H", bytes(2 * n_blocks))
         self._batch = array("H", bytes(2 * n_blocks))
-        self._locked = bytearray(n_blocks)
 
     def metadata_bytes(self):
-        """Bytes of bookkeeping a block (stack 4, generation 2, owner 4, lock 1, bitmap 1/8)."""
-        return 4 + 2 + 4 + 1 + 1
+        """Bytes of bookkeeping a block: state 4, stack 4, what was not asked for 4, owner 4."""
+        return 16
 
     def alloc(self, size, align=4):
         """One block of at least `size` bytes; returns its handle. O(1), allocates nothing."""
+        if type(size) is not int or size != self.block_bytes or align != 4:
+            return self._alloc_part(size, align)
+        handle = take_block(self._meta, self._word)
+        if handle < 0:
+            self._refuse("full", size)
+        return handle
+
+    def _alloc_part(self, size, align):
+        self._check(size, align)
+        handle = take_block(self._meta, self._word)
+        if handle < 0:
+            self._refuse("full", size)
+        note_block(self._meta, handle, self.block_bytes - size)
+        return handle
+
+    def _check(self, size, align):
         if type(size) is not int or size < 1 or size > self.block_bytes:
-            self._refuse_size(size)
-        if align != 4:
-            self._refuse_align(align)
-        h = take_block(self._meta, self._stack, self._free, self._gens)
-        if h < 0:
-            self._refuse_full(size)
-        return h
+            self._refuse("size", size)
+        if type(align) is not int or align < 1 or align & (align - 1) or align > self.align:
+            self._refuse("align", align)
 
-    def _refuse_size(self, size):
-        if type(size) is not int or size < 1:
-            raise BadArgument("size must be 1..%d bytes, got %r" % (self.block_bytes, size))
-        raise PoolFull(
-            "block_bytes %d is too small" % self.block_bytes,
-            size,
-            self.free_bytes(),
-            self.block_bytes if self._meta[FREE] else 0,
-            pinned=self._meta[LOCKS] * self.block_bytes,
-            unit="bytes",
-        )
+    def alloc_many(self, n, size, out, align=4):
+        """`n` blocks of at least `size` bytes, all or none: handles into out[0:n], a list or array('i')."""
+        if type(size) is not int or size != self.block_bytes or align != 4:
+            self._check(size, align)
+        if type(n) is not int or n < 1 or type(out) is not list or n > len(out):
+            (_batch or batch()).check_out(self, n, out)
+        if (_batch or batch()).take(self._meta, self._word, n, out):
+            self._refuse("full", size, n)
+        if size != self.block_bytes:
+            while n:
+                n -= 1
+                note_block(self._meta, out[n], self.block_bytes - size)
 
-    def _refuse_align(self, align):
-        raise BadArgument("align of a fixed pool is 4, got %r" % (align,))
-
-    def _refuse_full(self, size):
-        raise PoolFull(
-            "all %d blocks are in use" % self.n_blocks,
-            size,
-            0,
-            pinned=self._meta[LOCKS] * self.block_bytes,
-            unit="bytes",
-        )
-
-    def _index(self, handle):
-        i = -2
-        if type(handle) is int:
-            i = find_block(self._meta, self._free, self._gens, handle)
-        if i < 0:
-            self._refuse_handle(handle, i)
-        return i
-
-    def _refuse_handle(self, handle, why):
-        if why == FOREIGN:
-            raise BadHandle("handle %r is not of this pool of %d blocks" % (handle, self.n_blocks))
-        raise BadHandle("handle %r is stale: its block was freed" % (handle,))
-
+    @micropython.native
     def free(self, handle):
         """Give a block back. Refused: foreign, stale, twice, locked. O(1), allocates nothing."""
-        i = self._index(handle)
-        if self._locked[i]:
-            self._refuse_locked(handle)
-        give_block(self._meta, self._stack, self._free, self._gens, i)
+        try:
+            if give_block(self._meta, self._word, handle):
+                self._refuse("free", handle)
+        except TypeError:  # no int
+            self._refuse("free", handle)
 
-    def _refuse_locked(self, handle):
-        raise Locked("handle %r is locked: unlock it before freeing" % (handle,))
+    def free_many(self, handles, n):
+        """Free handles[0:n], all or none; refused as by free, and a handle that is there twice."""
+        if type(n) is not int or n < 1 or n > len(handles):
+            self._refuse("out", n, handles)
+        n = (_batch or batch()).give(self._meta, self._word, handles, n)
+        if n:
+            self._refuse("free_many", handles, REFUSED - n)
+
+    def grow(self, handle, size):
+        """The same block, for at least `size` bytes; PoolFull beyond block_bytes."""
+        i = self._index(handle)
+        self._check(size, 4)
+        if size > self.block_bytes - self._meta[FIRST + i]:
+            note_block(self._meta, handle, self.block_bytes - size)
+        return handle
+
+    def _refuse(self, why, *about):
+        """Raises."""
+        getattr(lend("mpy_kv.pools.refusals"), why)(self, *about)
+
+    def _index(self, handle):
+        meta = self._meta
+        if type(handle) is int:
+            i = handle & meta[MASK]
+            if i < self.n_blocks and self._word[i] >= 0 and self._word[i] & 0x1FFFFFFF == handle:
+                return i
+        self._refuse("handle", handle)
 
     def lock(self, handle):
         """Guard a block against free and eviction; idempotent."""
-        i = self._index(handle)
-        if not self._locked[i]:
-            self._locked[i] = 1
-            self._meta[5] += 1
+        self._index(handle)
+        lock_block(self._meta, self._word, handle, 1)
 
     def unlock(self, handle):
-        i = self._index(handle)
-        if self._locked[i]:
-            self._locked[i] = 0
-            self._meta[5] -= 1
+        self._index(handle)
+        lock_block(self._meta, self._word, handle, 0)
 
     def is_locked(self, handle):
-        return bool(self._locked[self._index(handle)])
+        return bool(self._word[self._index(handle)] >> 29)
 
     def set_owner(self, handle, layer, batch=0):
         """Note whose block it is; layer, batch: 0..65535."""
         i = self._index(handle)
-        for name, value in (("layer", layer), ("batch", batch)):
-            if type(value) is not int or not 0 <= value <= 65535:
-                raise BadArgument("%s must be 0..65535, got %r" % (name, value))
+        if type(layer) is not int or layer < 0 or layer >> 16:
+            self._refuse("owner", "layer", layer)
+        if type(batch) is not int or batch < 0 or batch >> 16:
+            self._refuse("owner", "batch", batch)
         self._layer[i] = layer
         self._batch[i] = batch
 
@@ -210,13 +253,26 @@ class FixedPool:
         """Byte offset of a block's data in the arena's buffer."""
         return self.base + self._index(handle) * self.block_bytes
 
+    def size(self, handle):
+        """Bytes of a block that may be used."""
+        self._index(handle)
+        return self.block_bytes
+
+    def overhead_bytes(self, size):
+        """Bytes taken for a request of `size`, beyond `size`."""
+        self._check(size, 4)
+        return self.block_bytes - size
+
     def free_bytes(self):
-        return self._meta[FREE] * self.block_bytes
+        return (self._meta[TOP] - self.n_blocks) * self.block_bytes
+
+    def largest_free_bytes(self):
+        return self.block_bytes if self._meta[TOP] > self.n_blocks else 0
 
     def stats(self):
-        """Sizes in bytes, counts in blocks; a new dict (allocates)."""
-        return lend("mpy_kv.pools.audit").stats(self._meta, self.block_bytes)
+        """Sizes in bytes, counts in blocks; a new dict. O(n), allocates."""
+        return lend("mpy_kv.pools.audit").stats(self._meta, self._word, self.block_bytes)
 
     def check(self):
         """Number of broken invariants (0 = sound). O(n), allocates."""
-        return lend("mpy_kv.pools.audit").check(self._meta, self._stack, self._free, self._locked)
+        return lend("mpy_kv.pools.audit").check(self._meta, self._word, self.block_bytes)

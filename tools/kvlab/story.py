@@ -56,7 +56,15 @@ class Told:
 
 
 def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) -> Told:
-    """Tell a story with the model `image` on `board`.
+    """Tell a story with the model `image` on `board`, as `run` does."""
+    seen, report = run(board, image, telling, stream=stream)
+    return Told(_figures(board, seen, report), report)
+
+
+def run(
+    board: Board, image: bytes, telling: Telling, *, stream: bool = False
+) -> tuple[dict[str, Any], launcher.Report]:
+    """What the app and the emulator have to say of a run of the app with the model `image` on `board`.
 
     The board runs its own main.py, with the modules compiled to .mpy as they are deployed. On a board
     whose flash is memory-mapped the image lies in the storage region and is read where it lies, on the
@@ -68,8 +76,8 @@ def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) 
     with _prepared(board, image, telling) as (place, script, arguments, how):
         report = emulators.emulate(board)(script, arguments, board.machine, stream=stream, **how)
         _judge(report)
-        seen = json.loads((place / _FIGURES).read_text())
-    return Told(_figures(board, seen, report), report)
+        seen: dict[str, Any] = json.loads((place / _FIGURES).read_text())
+    return seen, report
 
 
 def _with_sinks(telling: Telling, image: bytes) -> Telling:
@@ -130,13 +138,13 @@ def _prepared(
 
 def _judge(report: launcher.Report) -> None:
     """Turn an emulated run that did not end well into this program's error."""
-    if report.outcome == "ok":
+    if report.fits:
         return
     # A board with one line for both says it in its stdout.
     for line in reversed((report.stdout + report.stderr).split("\n")):
         if line.startswith(_COMPLAINT):
             raise BadInput(line[len(_COMPLAINT) :])
-    if report.outcome != "does not fit":
+    if report.outcome not in ("ok", "does not fit"):
         sys.stderr.write(report.stderr)  # a fault of the app: show where
     raise FellShort(report.verdict)
 

@@ -44,7 +44,7 @@ def since(start):
 
 
 # Bytes ever allocated, to prove that telling allocates nothing; boards do not count it.
-_allocated = getattr(micropython, "mem_total", None)
+allocated = getattr(micropython, "mem_total", None)
 
 
 def open_model(
@@ -56,12 +56,14 @@ def open_model(
     kernels=None,
     row_buffer_bytes=4096,
     check_crc=True,
+    make=make_cache,
 ):
     """A Llama with its cache. model: a path, a buffer, or a file open for reading; None: the board's own.
 
     A file on a memory-mapped file system (ROMFS) is read where it lies, any other one row by row.
     window, sinks, group (values that share a scale in the cache; head_dim is finest): Geometry's. Without
-    a window it is most_window, or what the model was trained for if that is less.
+    a window it is most_window, or what the model was trained for if that is less. make: what makes the
+    cache, called like make_cache.
     """
     if type(row_buffer_bytes) is not int or not 0 <= row_buffer_bytes <= 1 << 20:
         raise BadArgument("row_buffer_bytes must be 0..1048576, got %r" % (row_buffer_bytes,))
@@ -88,14 +90,14 @@ def open_model(
             raise BadArgument("--kernels: %s" % error)
     if window is None and type(sinks) is int:
         window = max(1, min(most_window, image.seq_len - sinks))
-    cache = make_cache(image, window=window, sinks=sinks, group=group, kernels=both[1])
-    _settle("KV cache: the buffer and its objects")
+    cache = make(image, window=window, sinks=sinks, group=group, kernels=both[1])
+    settle("KV cache: the buffer and its objects")
     llama = Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
-    _settle("the model's vectors and tables")
+    settle("the model's vectors and tables")
     return llama
 
 
-def _settle(label):
+def settle(label):
     """What was needed to get here is done with."""
     take_back()
     mark(label)
@@ -160,7 +162,7 @@ class Teller:
         return done
 
 
-def _stdout():
+def stdout():
     """What writes bytes to stdout; a port without buffers takes them as they are."""
     return getattr(sys.stdout, "buffer", sys.stdout).write
 
@@ -181,10 +183,10 @@ def tell(
     if not isinstance(tokens, int) or tokens < 1:
         raise BadArgument("tokens must be a positive whole number, got %r" % (tokens,))
     sampler = Sampler(llama, "0" if greedy else temperature, top_p, seed)
-    teller = Teller(llama, sampler, write or _stdout(), stop)
+    teller = Teller(llama, sampler, write or stdout(), stop)
     start = now()
     prompt_tokens = teller.tokenizer.encode(prompt)
-    _settle("tokenizer and sampler")
+    settle("tokenizer and sampler")
     teller.feed(prompt_tokens)
     prompt_ms = since(start)
 
@@ -195,9 +197,9 @@ def tell(
         if lock:
             micropython.heap_lock()
         try:
-            before = _allocated() if _allocated else 0
+            before = allocated() if allocated else 0
             teller.tell(tokens - 1)
-            after = _allocated() if _allocated else 0
+            after = allocated() if allocated else 0
         finally:
             if lock:
                 micropython.heap_unlock()
@@ -212,8 +214,8 @@ def tell(
         "stories": teller.stories,
         "prompt_ms": prompt_ms,
         "ms": ms,
-        "alloc_bytes": counted if _allocated else None,
-        "alloc_bytes_per_token": (counted + teller.told - 1) // teller.told if _allocated else None,
+        "alloc_bytes": counted if allocated else None,
+        "alloc_bytes_per_token": (counted + teller.told - 1) // teller.told if allocated else None,
         "window": cache.geometry.window,
         "sinks": cache.geometry.sinks,
         "kv_bytes": cache.kv_bytes,
@@ -232,21 +234,30 @@ def _run(dump=None, json=None, report=True, **options):
     for name in _OF_MODEL:
         if name in options:
             chosen[name] = options.pop(name)
+    work = _tell
+    if "requests" in options:
+        from .many import tell as work
     if dump is None and json is None:
-        figures = tell(open_model(**chosen), **options)
-        print()
+        figures = work(chosen, **options)
     else:
-        figures = lend("stories.files").run(dump, json, chosen, options)
+        figures = lend("stories.files").run(dump, json, work, chosen, options)
     if report and json is None:
         for key in figures:
             print("# %s: %s" % (key, figures[key]))
     return figures
 
 
+def _tell(chosen, **options):
+    figures = tell(open_model(**chosen), **options)
+    print()
+    return figures
+
+
 def main(argv=None, **options):
     """Run with a command line (a list of words), keyword arguments, or both: words win.
 
-    Keywords are those of open_model() and tell(), plus json, dump and report. Returns the figures.
+    Keywords are those of open_model() and tell(), plus json, dump and report; with `requests` those of
+    many.tell(). Returns the figures.
     With a command line, an error is one line on stderr and SystemExit(2); else an exception.
     """
     try:

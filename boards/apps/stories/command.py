@@ -8,6 +8,9 @@ USAGE = """\
 usage: stories [options]
   --model IMAGE      board image (kvlab convert makes one) [default: the board's own]
   --prompt TEXT      how the story starts; --prompt=TEXT does too
+  --requests N       so many stories at once, from one arena; seed, seed + 1, ...; --prompt once or for each
+  --shared-prefix TEXT   how all of them start, before --prompt: computed and kept once
+  --block-tokens N   tokens of a block of the arena (16)
   --tokens N         tokens to tell (200); goes on past the context for ever
   --window N         recent tokens kept (up to 256)      --sinks N  first tokens kept (4)
   --temperature X    0.8; 0 is greedy                    --top-p X  0.9
@@ -21,18 +24,20 @@ usage: stories [options]
   --dump IDS OUT     no story: read int32 token ids, write the logits of each position (see files.py)
 """
 
-_NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes")
+_NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes", "requests", "block_tokens")
 _FLAGS = ("greedy", "stop", "lock")
-_TEXTS = ("model", "prompt", "temperature", "top_p", "kernels", "json")
+_TEXTS = ("model", "prompt", "temperature", "top_p", "kernels", "json", "shared_prefix")
+_OF_REQUESTS = ("block_tokens", "shared_prefix")
 
 
 def parse(argv):
     """Options of a command line as keyword arguments of main(), None where it asks for help.
 
     `--name value` or `--name=value`; the word after an option that takes one is its value, whatever it
-    begins with. BadArgument names what is wrong.
+    begins with. Of several --prompt the list is handed on. BadArgument names what is wrong.
     """
     options = {}
+    prompts = []
     i = 0
     while i < len(argv):
         word, equals, value = argv[i].partition("=")
@@ -58,6 +63,16 @@ def parse(argv):
                 raise BadArgument("%s needs a whole number, got %r" % (word, values[0]))
         else:
             options[name] = values[0] if count == 1 else tuple(values)
+            if name == "prompt":
+                prompts.append(values[0])
+    if len(prompts) > 1:
+        options["prompt"] = prompts
+    if "requests" not in options:
+        for name in _OF_REQUESTS:
+            if name in options:
+                raise BadArgument("--%s needs --requests" % name.replace("_", "-"))
+        if len(prompts) > 1:
+            raise BadArgument("--prompt given %d times needs --requests" % len(prompts))
     return options
 
 

@@ -5,7 +5,7 @@ from array import array
 
 from mpy_kv.errors import BadArgument, KVError
 
-from .app import now, open_model, since, tell
+from .app import now, open_model, since
 from .kernels import POINT
 
 RESET = -1  # in the ids of dump(): forget everything
@@ -43,9 +43,9 @@ def dump(llama, source, sink):
             ran += 1
 
 
-def run(dumped, json, chosen, options):
+def run(dumped, json, work, chosen, options):
     """The work of main() where files are read or written: (IDS, OUT) of --dump or None, the file of --json
-    or None, the options of open_model(), those of tell(). Returns the figures.
+    or None, what tells, the options of open_model(), those of telling. Returns the figures.
 
     All files are tried before the model is opened; what a run that fails has made of them is removed.
     """
@@ -56,12 +56,10 @@ def run(dumped, json, chosen, options):
             _claim("--dump", dumped[1], made)
         if json is not None:
             _claim("--json", json, made)
-        llama = open_model(**chosen)
         if dumped is None:
-            figures = tell(llama, **options)
-            print()
+            figures = work(chosen, **options)
         else:
-            figures = _dump_files(llama, dumped[0], dumped[1], made)
+            figures = _dump_files(open_model(**chosen), dumped[0], dumped[1], made)
         if json is not None:
             _write(json, figures, made)
     except BaseException:

@@ -32,6 +32,8 @@ def make_cache(image, **options):
 class Llama:
     """The model of `image` over `cache` (from make_cache; one cache, one sequence).
 
+    `cache` may be replaced between steps by another of the same geometry: all that belongs to one text is
+    in it. A sample belongs to the last step.
     kernels: a set from stories.kernels, default the fastest. row_buffer_bytes: for images that are not
     memory-mapped, how much of a matrix is read at a time (at least one row is).
     After step(), `logits` (a memoryview of vocab ints, point 16) holds until the next step or sample.
@@ -95,6 +97,11 @@ class Llama:
 
         Any exception leaves the cache as it was before the step.
         """
+        self.compute(token, logits)
+        self.cache.commit()
+
+    def compute(self, token, logits=True):
+        """A step without its commit, for a cache that is to be told more of the token."""
         if not 0 <= token < self.vocab:
             self._refuse(token)
         self._turn_to()
@@ -107,7 +114,6 @@ class Llama:
         if logits:
             self._normalise(2 * layer)
             self._multiply(7 * layer)
-        self.cache.commit()
 
     def _turn_to(self):
         """The rotary angles of this position."""

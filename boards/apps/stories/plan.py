@@ -30,34 +30,35 @@ def make_cache(image, window=None, sinks=0, capacity=None, buffer=None, kernels=
         window = 256
         if isinstance(sinks, int):
             window = max(1, min(window, image.seq_len - sinks))
-    g = Geometry(
-        image.layers,
-        image.heads,
-        image.kv_heads,
-        image.head_dim,
-        window=window,
-        sinks=sinks,
-        capacity=capacity,
-        **geometry,
-    )
-    if g.max_visible > image.seq_len:
-        if capacity is not None:
-            what, remedy = "capacity", "lower capacity to %d" % image.seq_len
-        else:
-            what = "window %d + sinks %d" % (g.window, g.sinks)
-            left = image.seq_len - g.sinks
-            remedy = "lower window to %d" % left if left > 0 else "lower sinks below %d" % image.seq_len
-        raise BadArgument(
-            "a context of %d tokens (%s) is more than the %d the model was trained for: %s"
-            % (g.max_visible, what, image.seq_len, remedy)
-        )
-    shifts = image.shifts()
-    return KVCache(
-        g,
-        buffer=buffer,
-        kv_shift=[(s[0], s[1]) for s in shifts],
-        q_shift=[s[2] for s in shifts],
-        kernels=kernels,
+    g = Geometry(*shape(image), window=window, sinks=sinks, capacity=capacity, **geometry)
+    check_context(image, g)
+    return KVCache(g, buffer=buffer, kernels=kernels, **shifts(image))
+
+
+def shape(image):
+    """What a geometry takes first of a model."""
+    return image.layers, image.heads, image.kv_heads, image.head_dim
+
+
+def shifts(image):
+    """The binary points of a model's keys, values and queries, as a cache takes them."""
+    all_layers = image.shifts()
+    return {"kv_shift": [(s[0], s[1]) for s in all_layers], "q_shift": [s[2] for s in all_layers]}
+
+
+def check_context(image, g):
+    """BadArgument, with what to lower, where `g` shows more tokens than the model was trained for."""
+    if g.max_visible <= image.seq_len:
+        return
+    if g.capacity is not None:
+        what, remedy = "capacity", "lower capacity to %d" % image.seq_len
+    else:
+        what = "window %d + sinks %d" % (g.window, g.sinks)
+        left = image.seq_len - g.sinks
+        remedy = "lower window to %d" % left if left > 0 else "lower sinks below %d" % image.seq_len
+    raise BadArgument(
+        "a context of %d tokens (%s) is more than the %d the model was trained for: %s"
+        % (g.max_visible, what, image.seq_len, remedy)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,10 @@ from kvlab.boards import Board
 from kvlab.errors import BadInput
 from kvlab.options import Decimal
 
+if TYPE_CHECKING:  # numpy is slow to import, and --help does without
+    from kvlab import many
+    from kvlab.models.image import Image
+
 
 @click.command(
     epilog="""Examples:
@@ -20,6 +24,7 @@ from kvlab.options import Decimal
 \b
   kvlab stories --board rp2040 --model stories260K.bin --tokens 40 --greedy
   kvlab stories --board qemu_arm --tokens 40 --greedy
+  kvlab stories --board rp2350 --requests 4 --shared-prefix "Once upon a time there was a dragon."
 """
 )
 @options.board_option
@@ -38,7 +43,31 @@ from kvlab.options import Decimal
     show_default=True,
     help="How many to tell.",
 )
-@click.option("--prompt", default="", metavar="TEXT", help="How the story starts.")
+@click.option(
+    "--prompt",
+    "prompts",
+    multiple=True,
+    metavar="TEXT",
+    help="How the story starts; with --requests once for all, or once for each.",
+)
+@click.option(
+    "--requests",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Tell N stories at once from one arena, with seeds --seed, --seed + 1 and so on, and each alone"
+    " to compare.",
+)
+@click.option(
+    "--shared-prefix",
+    metavar="TEXT",
+    help="How all of --requests start, before their --prompt: computed and kept once.",
+)
+@click.option(
+    "--block-tokens",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Tokens of a block of the arena of --requests [default: 16].",
+)
 @click.option(
     "--window",
     type=click.IntRange(min=1),
@@ -93,7 +122,10 @@ def command(
     model: str | None,
     tokenizer: str | None,
     tokens: int,
-    prompt: str,
+    prompts: tuple[str, ...],
+    requests: int | None,
+    shared_prefix: str | None,
+    block_tokens: int | None,
     window: int | None,
     sinks: int | None,
     temperature: str,
@@ -108,25 +140,49 @@ def command(
 ) -> None:
     """Tell a story on an emulated BOARD with a model, its KV cache in mpy_kv.
 
-    Exit status: 0 told, 1 it failed or does not fit the board, 2 bad input.
+    Exit status: 0 told, 1 it failed, does not fit the board, or one of --requests is not what it is
+    alone, 2 bad input.
     """
+    from kvlab import many
     from kvlab.models.load import load_image
 
     path = options.existing_file(str(paths.SHIPPED) if model is None else model, "--model")
     words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
     image = load_image(path, words)
-    telling = story.Telling(
-        tokens=tokens,
-        prompt=prompt,
-        window=window,
-        sinks=sinks,
-        temperature=temperature,
-        top_p=top_p,
-        seed=seed,
-        greedy=greedy,
-        stop=stop,
-        kernels=kernels,
-    )
+    asked: dict[str, Any] = {
+        "tokens": tokens,
+        "window": window,
+        "sinks": sinks,
+        "temperature": temperature,
+        "top_p": top_p,
+        "seed": seed,
+        "greedy": greedy,
+        "stop": stop,
+        "kernels": kernels,
+    }
+    if requests is not None:
+        for name, given in (("--peak", peak), ("--firmware", firmware is not None)):
+            if given:
+                raise BadInput(f"{name}: not with --requests; leave one of them out")
+        if len(prompts) not in (0, 1, requests):
+            raise BadInput(
+                f"--prompt: given {len(prompts)} times; --requests {requests} takes one, or one for each"
+            )
+        several = many.Telling(
+            **asked,
+            requests=requests,
+            shared_prefix=shared_prefix or "",
+            prompts=prompts,
+            block_tokens=block_tokens,
+        )
+        _tell_many(board, image, path, several, json_path)
+        return
+    for name, alone in (("--shared-prefix", shared_prefix), ("--block-tokens", block_tokens)):
+        if alone is not None:
+            raise BadInput(f"{name}: needs --requests")
+    if len(prompts) > 1:
+        raise BadInput(f"--prompt: given {len(prompts)} times; more than one needs --requests")
+    telling = story.Telling(**asked, prompt=prompts[0] if prompts else "")
     sys.stdout.flush()
     if firmware is not None:
         if peak:
@@ -142,6 +198,20 @@ def command(
     show(board, told)
     if json_path is not None:
         output.write_json(json_path, {"model": str(path), **told.figures})
+
+
+def _tell_many(
+    board: Board, image: Image, path: Path, telling: many.Telling, json_path: Path | None
+) -> None:
+    """Tell them, show and write the figures; FellShort where one is not what it is alone."""
+    from kvlab import many
+
+    sys.stdout.flush()
+    told = many.tell(board, image, telling, stream=True)
+    many.show(board, told)
+    if json_path is not None:
+        output.write_json(json_path, {"model": str(path), **told.figures})
+    told.check()
 
 
 def _tell_on_firmware(

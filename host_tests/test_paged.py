@@ -1,0 +1,565 @@
+"""Requests in one arena: bits of a KVCache, sharing, copy on write, prefixes, isolation (ISO-2, 5..9)."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+import pytest
+from paged_cases import (
+    HEAD_DIM,
+    HEADS,
+    LAYERS,
+    SHAPE,
+    WIDTH,
+    alone,
+    prefill,
+    requests_of,
+    ring_like,
+    run,
+    step,
+    stored,
+)
+
+from mpy_kv import kernels
+from mpy_kv.arena import Arena
+from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom, StepError
+from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.pools.buddy import BuddyPool
+from mpy_kv.pools.fixed import FixedPool
+from mpy_kv.pools.region import RegionPool
+from mpy_kv.pools.slab import SlabPool
+from mpy_kv.pools.slab_region import SlabRegionPool
+
+# The same bits as a ring
+
+
+@pytest.mark.parametrize("block_tokens", [1, 3, 4, 16])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"capacity": 40},
+        {"capacity": None, "window": 9, "sinks": 3},
+        {"capacity": None, "window": 16},
+        {"capacity": None, "window": 1, "sinks": 5},
+    ],
+)
+def test_results_have_the_bits_of_a_ring(shape: dict, block_tokens: int) -> None:
+    """Single steps, prefills of any length, rollbacks and aborts, whatever the size of a block."""
+    draw = random.Random(block_tokens)
+    requests = requests_of(60, block_tokens=block_tokens, **shape)
+    ring, paged = ring_like(requests), requests.open()
+    for _ in range(14):
+        n = draw.choice([1, 1, 1, 2, 5, 20])
+        if shape["capacity"] and ring.length + n > shape["capacity"]:
+            break
+        tokens = [draw.randrange(50) for _ in range(n)]
+        if n == 1:
+            assert step(paged, tokens[0]) == step(ring, tokens[0])
+        else:
+            assert prefill(paged, tokens) == prefill(ring, tokens)
+        back = draw.choice([0, 0, 1, 3])
+        for sequence in (ring, paged):
+            sequence.rollback(min(back, sequence.length))
+            sequence.append(0, array("f", [1.0] * WIDTH), array("f", [2.0] * WIDTH))
+            sequence.abort()
+        assert paged.visible() == ring.visible()
+        assert stored(paged) == stored(ring)
+        assert paged.evicted_tokens == ring.evicted_tokens
+        assert requests.check() == paged.check() == 0
+
+
+def test_a_cut_prefill_longer_than_the_window_keeps_the_same_survivors_in_all_layers() -> None:
+    requests = requests_of(12, None, window=6, sinks=2)
+    paged = requests.open()
+    run(paged, list(range(20)))
+    k = array("f", [0.5] * (WIDTH * 30))
+    k[WIDTH * 29] = float("nan")
+    q = array("f", bytes(4 * HEADS * HEAD_DIM * 30))
+    paged.prefill(0, k, k, 30)
+    with pytest.raises(Exception, match="not finite"):
+        paged.attend(0, q, array("f", q), None, 30)
+    paged.abort()
+    assert paged.visible() == [0, 1]
+    assert requests.check() == paged.check() == 0
+    step(paged, 1)
+    assert paged.visible() == [0, 1, 20]
+
+
+def test_a_window_holds_no_more_blocks_than_it_needs() -> None:
+    requests = requests_of(40, None, window=10, sinks=2, block_tokens=4)
+    paged = requests.open()
+    for token in range(200):
+        step(paged, token % 50)
+        assert requests.header(paged)["references"] <= 1 + 4
+    assert paged.visible() == [0, 1, *range(190, 200)]
+
+
+# Sharing
+
+
+def test_a_fork_shares_everything_and_copies_the_tail_it_writes_to() -> None:
+    requests = requests_of(16)
+    one = requests.open()
+    run(one, list(range(10)))
+    two = one.fork()
+    assert requests.stats()["shared_blocks"] == 3
+    assert requests.stats()["referenced_blocks"] == 3
+    assert step(two, 30) == alone([*range(10), 30], requests)[-1]
+    assert requests.stats()["shared_blocks"] == 2
+    assert step(one, 31) == alone([*range(10), 31], requests)[-1]
+    assert requests.stats()["referenced_blocks"] == 4
+    one.close()
+    assert step(two, 32) == alone([*range(10), 30, 32], requests)[-1]
+    two.close()
+    assert requests.check() == 0
+    assert requests.stats()["referenced_blocks"] == 0
+
+
+def test_a_prefix_is_found_again_in_whole_blocks() -> None:
+    requests = requests_of(16)
+    tokens = [5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+    one = requests.open(tokens=tokens)
+    assert one.length == 0
+    expected = run(one, tokens)
+    two = requests.open(tokens=tokens)
+    assert two.length == 8
+    assert run(two, tokens) == expected[8:]
+    one.close()
+    three = requests.open(tokens=[*tokens[:6], 99, 98, 97])
+    assert three.length == 4
+    other = requests.open(tokens=tokens, salt=b"another")
+    assert other.length == 0
+
+
+@pytest.mark.parametrize(("n", "reusable"), [(3, 0), (4, 0), (5, 4), (7, 4), (8, 4), (9, 8), (12, 8)])
+def test_one_token_is_always_computed(n: int, reusable: int) -> None:
+    """ISO-8."""
+    requests = requests_of(16)
+    tokens = [*range(8), 20, 21, 22, 23][:n]
+    one = requests.open()
+    run(one, list(range(8)))
+    one.close()
+    two = requests.open(tokens=tokens)
+    assert two.length == reusable
+    assert run(two, tokens) == alone(tokens, requests)[reusable:]
+    assert two.length == n
+    assert two.visible() == list(range(n))
+
+
+def test_equal_blocks_computed_at_the_same_time_become_one() -> None:
+    requests = requests_of(16)
+    one, two = requests.open(), requests.open()
+    for token in range(6):
+        assert step(one, token) == step(two, token)
+    assert requests.stats()["referenced_blocks"] == 3
+    assert requests.stats()["shared_blocks"] == 1
+    assert run(two, [*range(6), 40]) == alone([*range(6), 40], requests)[6:]
+
+
+def test_ids_left_out_end_what_can_be_found() -> None:
+    requests = requests_of(16)
+    one = requests.open()
+    run(one, [1, 2, 3, 4])
+    step(one, 5, ids=False)
+    run(one, [0, 0, 0, 0, 0, 6, 7, 8, 9])
+    one.close()
+    assert requests.lookup([1, 2, 3, 4, 5, 6, 7, 8, 9]) == 4
+
+
+def test_a_rollback_into_a_found_block_leaves_it_as_it_is() -> None:
+    requests = requests_of(16)
+    one = requests.open()
+    run(one, list(range(8)))
+    one.rollback(2)
+    assert step(one, 50) == alone([*range(6), 50], requests)[-1]
+    assert requests.lookup([*range(8), 0]) == 8
+    step(one, 51)
+    assert requests.lookup([*range(6), 50, 51, 0]) == 8
+    assert requests.check() == 0
+
+
+# ISO-2, 5, 6, 7
+
+
+def test_a_request_is_closed_once() -> None:
+    """ISO-2."""
+    requests = requests_of(4)
+    one = requests.open()
+    run(one, list(range(5)))
+    one.close()
+    before = requests.stats()
+    for act in (one.close, one.abort, one.lock, one.fork, lambda: one.rollback(1), lambda: step(one, 1)):
+        with pytest.raises(BadHandle, match="closed"):
+            act()
+    with pytest.raises(BadArgument, match="closed"):
+        requests.pin(one)
+    assert requests.stats() == before
+    again = requests.open()  # the same row
+    with pytest.raises(BadHandle):
+        step(one, 1)
+    assert again.length == 0
+    assert requests.check() == 0
+
+
+def test_no_key_outlives_its_block() -> None:
+    """ISO-5."""
+    requests = requests_of(2)
+    p, q = [1, 2, 3, 4], [11, 12, 13, 14, 15, 16, 17, 18]
+    one = requests.open()
+    run(one, p)
+    kept = stored(one)
+    one.close()
+    assert requests.lookup([*p, 0]) == 4
+    two = requests.open()
+    run(two, q)
+    assert requests.lookup([*p, 0]) == 0
+    assert requests.lookup([*q, 0]) == 8
+    assert requests.stats()["cached_blocks"] == 2
+    two.close()
+    three = requests.open()
+    run(three, p)
+    assert requests.lookup([*p, 0]) == 4
+    assert stored(three) == kept
+    assert requests.check() == 0
+
+
+def test_a_half_filled_block_is_no_key() -> None:
+    """ISO-5: two of four tokens are not found, nor do they return the block once it is full."""
+    requests = requests_of(4)
+    one = requests.open()
+    run(one, [1, 2])
+    assert requests.stats()["cached_blocks"] == 0
+    run(one, [1, 2, 3, 4])
+    assert requests.lookup([1, 2]) == requests.lookup([1, 2, 9, 9, 9]) == 0
+    assert requests.lookup([1, 2, 3, 4, 9]) == 4
+
+
+def test_a_chain_goes_from_its_tail() -> None:
+    """ISO-6: chain 1 -> 2 -> 3 in a pool of 3."""
+    for _ in range(20):
+        requests = requests_of(3)
+        tokens = list(range(12))
+        one = requests.open(pin_tokens=12)
+        run(one, tokens)
+        requests.pin_blocks = 3
+        pin = requests.pin(one)
+        kept = bytes(requests.buffer)
+        one.close()
+        two = requests.open()
+        with pytest.raises(NoRoom) as refused:
+            step(two, 99)
+        assert (refused.value.needed, refused.value.free, refused.value.pinned) == (1, 0, 3)
+        assert bytes(requests.buffer) == kept
+        requests.unpin(pin)
+        step(two, 99)
+        assert requests.lookup([*tokens, 0]) == 8
+        run(two, [99, 98, 97, 96, 95])
+        assert requests.lookup([*tokens, 0]) == 4
+        assert requests.check() == 0
+
+
+def test_what_cannot_be_found_again_goes_first() -> None:
+    """ISO-6 c: a free block is taken before any the index finds."""
+    requests = requests_of(3)
+    one = requests.open()
+    run(one, list(range(6)))  # a full block and a half-filled one
+    one.close()
+    two = requests.open()
+    run(two, [50, 51, 52, 53, 54])
+    assert requests.lookup([*range(4), 0]) == 4
+    assert requests.stats()["evictable_blocks"] == 1
+
+
+def test_the_counts_after_a_split() -> None:
+    """ISO-7, in blocks of 4: a "node" is an entry of the index."""
+    requests = requests_of(8)
+    a, b = list(range(1, 9)), [1, 2, 3, 4, 9, 10, 11, 12]
+    one = requests.open(pin_tokens=8)
+    run(one, a)
+    pin = requests.pin(one)
+    one.close()
+    two = requests.open(tokens=b)
+    run(two, b)
+    two.close()
+    s = requests.stats()
+    assert (s["cached_blocks"], s["protected_blocks"], s["evictable_blocks"]) == (3, 2, 1)
+    requests.unpin(pin)
+    s = requests.stats()
+    assert (s["cached_blocks"], s["protected_blocks"], s["evictable_blocks"]) == (3, 0, 3)
+    for _ in range(1000):
+        one = requests.open(tokens=a)
+        assert one.length == 4
+        one.close()
+    assert requests.stats()["cached_blocks"] == 3
+    assert requests.lookup([1, 2, 3]) == 0
+    assert requests.stats()["cached_blocks"] == 3
+    big = requests.open()
+    run(big, list(range(100, 132)))
+    big.rollback(32)
+    big.close()
+    s = requests.stats()
+    assert s["free_blocks"] + s["evictable_blocks"] == 8
+    assert requests.check() == 0
+
+
+# Isolation
+
+
+def test_a_share_is_kept_whatever_others_do() -> None:
+    requests = requests_of(8)
+    kept = requests.open(reserve_tokens=16)
+    greedy = requests.open()
+    with pytest.raises(NoRoom, match="others hold or have reserved the rest"):
+        run(greedy, list(range(40)))
+    assert greedy.length == 16
+    with pytest.raises(NoRoom, match="a share of 5 blocks"):
+        requests.open(reserve_tokens=20)
+    assert run(kept, list(range(50, 66))) == alone(list(range(50, 66)), requests)
+    assert requests.check() == 0
+
+
+def test_a_share_is_kept_when_others_share_the_blocks() -> None:
+    """A fork that outlives its origin's blocks may not take what the origin has reserved."""
+    requests = requests_of(6)
+    kept = requests.open(reserve_tokens=16)
+    run(kept, list(range(12)))
+    with pytest.raises(NoRoom, match="no room for a fork"):
+        kept.fork()
+    roomy = requests_of(8)
+    kept = roomy.open(reserve_tokens=16)
+    run(kept, list(range(12)))
+    child = kept.fork()
+    kept.rollback(12)
+    run(kept, list(range(60, 76)))
+    assert stored(kept)
+    assert run(child, [*range(12), 1]) == alone([*range(12), 1], roomy)[-1:]
+    assert roomy.check() == 0
+
+
+def test_a_limit_is_refused_before_anything_is_forgotten() -> None:
+    requests = requests_of(8)
+    cached = requests.open()
+    run(cached, list(range(30, 46)))
+    cached.close()
+    one = requests.open(limit_tokens=8)
+    run(one, list(range(8)))
+    with pytest.raises(NoRoom, match="limit_tokens allows this request 2 blocks"):
+        step(one, 1)
+    assert one.length == 8
+    assert requests.lookup([*range(30, 46), 0]) == 16
+    assert requests.check() == 0
+
+
+def test_pins_have_a_cap_of_their_own_and_one_of_all() -> None:
+    requests = requests_of(8, pin_blocks=2, max_pins=4)
+    one = requests.open(pin_tokens=12)
+    run(one, list(range(12)))
+    first = requests.pin(one, 4)
+    with pytest.raises(NoRoom, match="pin_blocks allows 2 in all"):
+        requests.pin(one, 8)
+    requests.pin(one, 4)
+    with pytest.raises(NoRoom, match="pin_blocks"):
+        requests.pin(one, 4)
+    none = requests.open()
+    run(none, list(range(12)))
+    with pytest.raises(NoRoom, match="pin_tokens allows 0 blocks"):
+        requests.pin(none, 4)
+    requests.unpin(first)
+    for gone in (first, -1, 0, 1 << 29, True, None, "1", 3.0):
+        with pytest.raises(BadHandle):
+            requests.unpin(gone)
+    assert requests.stats()["pinned_blocks"] == 1
+    assert requests.header(one)["pinned"] == 1
+    assert requests.check() == 0
+
+
+def test_the_header_of_a_region() -> None:
+    requests = requests_of(8)
+    one = requests.open(task=7, reserve_tokens=8, limit_tokens=20, priority=3)
+    run(one, list(range(5)))
+    one.lock()
+    assert requests.header(one) == {
+        "size": 5,
+        "references": 2,
+        "locked": True,
+        "length": 5,
+        "valid": True,
+        "owner": 7,
+        "share": 2,
+        "priority": 3,
+        "pinned": 0,
+    }
+    with pytest.raises(Locked):
+        one.close()
+    one.unlock()
+    one.close()
+    assert requests.header(one)["valid"] is False
+    assert requests.header(one)["owner"] is None
+
+
+def test_no_byte_of_a_request_changes_through_another() -> None:
+    draw = random.Random(4)
+    requests = requests_of(24, max_requests=6)
+    open_ones: list = []
+    for turn in range(150):
+        act = draw.random()
+        if (act < 0.2 and len(open_ones) < 6) or not open_ones:
+            tokens = [draw.randrange(2) for _ in range(draw.randrange(1, 10))]
+            one = requests.open(tokens=tokens, task=turn)
+            open_ones.append([one, tokens[: one.length]])
+        one = draw.choice(open_ones)
+        others = [(o[0], stored(o[0])) for o in open_ones if o is not one][:2]
+        try:
+            if act < 0.7:
+                for _ in range(draw.randrange(1, 6)):
+                    token = draw.randrange(2)
+                    assert step(one[0], token) == alone([*one[1], token], requests)[-1]
+                    one[1].append(token)
+            elif act < 0.8 and len(open_ones) < 6:
+                open_ones.append([one[0].fork(), list(one[1])])
+            elif act < 0.9:
+                back = draw.randrange(len(one[1]) + 1)
+                one[0].rollback(back)
+                one[1] = one[1][: len(one[1]) - back]
+            else:
+                one[0].close()
+                open_ones.remove(one)
+        except (NoRoom, CacheFull):
+            one[0].abort()
+            one[0].close()
+            open_ones.remove(one)
+        assert all(stored(other) == before for other, before in others)
+        assert requests.check() == 0
+
+
+# Other pools, bad input
+
+
+POOLS = {
+    "fixed": lambda arena, size: FixedPool(arena, 8, size),
+    "slab": lambda arena, size: SlabPool(arena, 2 * size, 4, (32, size)),
+    "buddy": lambda arena, size: BuddyPool(arena, 8 * 256),
+    "region": lambda arena, size: RegionPool(arena, 8 * size, 16),
+    "slab+region": lambda arena, size: SlabRegionPool(arena, 2 * size, 4, (32, size)),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_blocks_from_a_pool_that_others_use(name: str) -> None:
+    """A block is taken when it is needed and given back when it is free; what the pool lacks is refused."""
+    g = PagedGeometry(**SHAPE, capacity=64, block_tokens=4)
+    arena = Arena(g.scratch_bytes + 16 * g.block_bytes)
+    pool = POOLS[name](arena, g.block_bytes)
+    requests = Requests(g, 12, arena=arena, pool=pool, kernels=kernels.get("plain"))
+    theirs = pool.alloc(32)
+    one = requests.open()
+    tokens = list(range(64))
+    with pytest.raises(NoRoom, match="the pool has no room for a block"):
+        run(one, tokens, ids=False)
+    held = one.length
+    assert held >= 4
+    assert requests.check() == pool.check() == 0
+    assert pool.stats()["used_blocks"] == 1 + held // 4
+    pool.free(theirs)
+    if hasattr(pool, "compact"):
+        pool.compact()
+        requests.moved()
+    assert step(one, tokens[held]) == alone(tokens[: held + 1], requests)[-1]
+    one.close()
+    assert pool.stats()["used_blocks"] == 0
+    two = requests.open()
+    run(two, tokens[:20])
+    two.close()
+    assert pool.stats()["used_blocks"] == 5  # the index finds them
+    assert requests.open(tokens=tokens).length == 20
+    assert requests.check() == pool.check() == 0
+
+
+def test_a_step_goes_on_after_a_refusal() -> None:
+    requests = requests_of(2)
+    one, two = requests.open(), requests.open()
+    run(one, list(range(4)))
+    run(two, list(range(10, 14)))
+    with pytest.raises(NoRoom):
+        step(one, 9)
+    two.close()
+    assert step(one, 9) == alone([*range(4), 9], requests)[-1]
+    assert requests.check() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"task": -1}, "task"), ({"task": 1.5}, "task"), ({"reserve_tokens": -1}, "reserve_tokens"),
+        ({"reserve_tokens": 65}, "reserve_tokens"), ({"tokens": 5}, "tokens"), ({"tokens": [1, -2]}, "ids"),
+        ({"tokens": [1, 65536]}, "wide_ids"), ({"tokens": [1.0]}, "ids"), ({"tokens": "ab"}, "ids"),
+        ({"limit_tokens": 0}, "limit_tokens"), ({"reserve_tokens": 9, "limit_tokens": 8}, "reserve_tokens"),
+        ({"priority": 256}, "priority"), ({"priority": True}, "priority"), ({"salt": "x"}, "salt"),
+        ({"pin_tokens": -1}, "pin_tokens"),
+    ],
+)  # fmt: skip
+def test_open_refuses(options: dict, named: str) -> None:
+    requests = requests_of(8)
+    before = requests.stats()
+    with pytest.raises(BadArgument, match=named):
+        requests.open(**options)
+    assert requests.stats() == before
+    assert requests.check() == 0
+
+
+@pytest.mark.parametrize("ids", [-1, 65536, 1.0, "a", [1, 2], [], [1.5]])
+def test_commit_refuses_ids(ids: object) -> None:
+    requests = requests_of(8)
+    one = requests.open()
+    x, q = array("f", [1.0] * WIDTH), array("f", [1.0] * HEADS * HEAD_DIM)
+    for layer in range(LAYERS):
+        one.append(layer, x, x)
+        one.attend(layer, q, array("f", q))
+    with pytest.raises(BadArgument, match="ids"):
+        one.commit(ids)
+    one.commit(3)
+    assert one.length == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"blocks": 0}, "blocks"), ({"blocks": True}, "blocks"), ({"max_requests": 0}, "max_requests"),
+        ({"max_pins": -1}, "max_pins"), ({"pin_blocks": 9}, "pin_blocks"), ({"identity": "x"}, "identity"),
+        ({"arena": 1}, "arena and pool"), ({"buffer": bytearray(8)}, "buffer"), ({"geometry": 3}, "geometry"),
+        ({"kernels": 3}, "kernels"), ({"kv_shift": 40}, "kv_shift"),
+    ],
+)  # fmt: skip
+def test_requests_refuse(options: dict, named: str) -> None:
+    arguments = {"geometry": PagedGeometry(**SHAPE, capacity=16), "blocks": 8} | options
+    with pytest.raises(BadArgument, match=named):
+        Requests(**arguments)
+
+
+def test_all_rows_taken() -> None:
+    requests = requests_of(8, max_requests=2)
+    one = requests.open()
+    requests.open()
+    with pytest.raises(NoRoom, match="all 2 requests are taken"):
+        requests.open()
+    step(one, 1)
+    with pytest.raises(NoRoom, match="all 2 requests are taken"):
+        one.fork()
+    x = array("f", [1.0] * WIDTH)
+    one.append(0, x, x)
+    with pytest.raises(StepError, match="within a step"):
+        one.fork()
+
+
+def test_what_follows_a_block_that_is_written_to_is_freed() -> None:
+    """With all else reserved a block is written in place: what came after it cannot be found any more."""
+    requests = requests_of(3)
+    one, _ = requests.open(reserve_tokens=8), requests.open(reserve_tokens=4)
+    run(one, list(range(8)))
+    one.rollback(5)
+    assert requests.stats()["evictable_blocks"] == 1
+    prefill(one, [50, 51])
+    assert requests.check() == 0
+    assert requests.stats()["free_blocks"] == 1
+    assert requests.lookup([*range(8), 0]) == 0

@@ -1,0 +1,168 @@
+"""Counts and broken invariants of Requests. Lent (mpy_kv/lend.py); allocates, changes nothing."""
+
+BUSY, BOUND, COMMON, PINNED, OPENED, REUSED = range(6)
+N, TOP, FREE, REUSABLE, USED, PEAK, SERIAL, ENTRIES = range(8)
+
+
+def header(requests, request):
+    """As Requests.header."""
+    row = request.row
+    valid = not request.closed()
+    return {
+        "size": requests.limit[row],
+        "references": requests.held[row] if valid else 0,
+        "locked": bool(valid and requests.locked[row]),
+        "length": request.length,
+        "valid": valid,
+        "owner": requests.owner[row] if valid else None,
+        "share": requests.share[row] if valid else 0,
+        "priority": requests.priority[row] if valid else 0,
+        "pinned": requests.pinned[row] if valid else 0,
+    }
+
+
+def stats(requests):
+    """As Requests.stats."""
+    b = requests.blocks
+    m = b.meta
+    state = requests.state
+    protected = len([i for i in range(b.n) if b.serial[i] and b.ref[i]])
+    return {
+        "total_blocks": b.n,
+        "free_blocks": m[FREE],
+        "referenced_blocks": m[USED],
+        "evictable_blocks": m[REUSABLE],
+        "cached_blocks": m[ENTRIES],  # in the prefix index
+        "protected_blocks": protected,  # of these, the referenced ones
+        "private_blocks": m[USED] - protected,  # referenced, not in the index
+        "shared_blocks": len([i for i in range(b.n) if b.ref[i] > 1]),
+        "pinned_blocks": state[PINNED],
+        "available_blocks": b.n - state[BOUND] - state[COMMON],
+        "peak_blocks": m[PEAK],
+        "requests": len([r for r in range(requests.max_requests) if requests.open_rows[r]]),
+        "pins": len([r for r in range(requests.max_requests, requests.rows) if requests.open_rows[r]]),
+        "opened": state[OPENED],
+        "reused_tokens": state[REUSED],
+        "block_tokens": b.block_tokens,
+        "block_bytes": b.block_bytes,
+    }
+
+
+def check(requests):
+    """As Requests.check."""
+    b = requests.blocks
+    n = b.n
+    m = b.meta
+    bad = _rows(requests)
+    where = _walk(b)
+    if where is None:
+        return bad + 1
+    for i in range(n):
+        here = where[i]
+        if b.ref[i]:
+            bad += here != 0  # referenced, yet free or reusable
+        elif b.serial[i]:
+            bad += here != (3 if b.children[i] else 2)
+        else:
+            bad += here != 1
+        # Memory of its own, unless it is free and the pool has others to serve.
+        bad += b.handle[i] < 0 and (b.keep or b.ref[i] or b.serial[i]) != 0
+    free, reusable = where.count(1), where.count(2) + where.count(3)
+    bad += m[FREE] != free
+    bad += m[REUSABLE] != reusable
+    bad += m[USED] != len([i for i in range(n) if b.ref[i]])
+    bad += m[FREE] + m[REUSABLE] + m[USED] != n
+    return bad + _index(requests)
+
+
+def _rows(requests):
+    """References counted again."""
+    b = requests.blocks
+    n = b.n
+    pages = requests.geometry.pages
+    state = requests.state
+    ref, common = [0] * n, [0] * n
+    bound = pinned = bad = 0
+    pins = [0] * requests.rows
+    for row in range(requests.rows):
+        cells = range(row * pages, (row + 1) * pages)
+        table = [requests.table[c] for c in cells if requests.table[c] < n]
+        held = table + [requests.undo[c] for c in cells if requests.undo[c] < n]
+        if not requests.open_rows[row]:
+            bad += len(held) + requests.held[row] + requests.share[row]
+            continue
+        bad += len(set(table)) != len(table)  # a block twice in one table
+        bad += requests.held[row] != len(held)
+        share = requests.share[row]
+        if share:
+            bound += max(share, len(held))
+        for i in held:
+            ref[i] += 1
+            common[i] += not share
+        if row >= requests.max_requests:
+            pinned += len(held)
+            by = requests.pin_row[row]
+            if requests.gen[by] == requests.pin_gen[row]:
+                pins[by] += len(held)
+        else:
+            bad += len(table) > requests.limit[row]
+    for row in range(requests.max_requests):
+        if requests.open_rows[row]:
+            bad += pins[row] != requests.pinned[row]
+    bad += state[BOUND] != bound
+    bad += state[PINNED] != pinned
+    bad += state[COMMON] != len([c for c in common if c])
+    bad += state[BOUND] + state[COMMON] > n
+    bad += len([i for i in range(n) if ref[i] != b.ref[i] or common[i] != requests.common[i]])
+    return bad
+
+
+def _walk(b):
+    """Where each block is: 0 nowhere, 1 free, 2 reusable, 3 reusable with children. None: broken."""
+    n = b.n
+    where = bytearray(n)
+    i = b.meta[TOP]
+    while i != n:
+        if i > n or where[i]:
+            return None
+        where[i] = 1
+        i = b.nxt[i]
+    for anchor in (n, n + 1):
+        before, i = anchor, b.nxt[anchor]
+        while i != anchor:
+            if i >= n or where[i] or b.prv[i] != before:
+                return None
+            where[i] = anchor - n + 2
+            before, i = i, b.nxt[i]
+        if b.prv[anchor] != before:
+            return None
+    return list(where)
+
+
+def _index(requests):
+    """Every entry is found in its bucket once, nothing else is; children are as many as say so."""
+    b = requests.blocks
+    n = b.n
+    mask = len(b.bucket) - 1
+    seen = bytearray(n)
+    bad = 0
+    for k in range(mask + 1):
+        i = b.bucket[k]
+        while i != n:
+            if i > n or seen[i]:
+                return bad + 1
+            seen[i] = 1
+            bad += b.hash[i] & mask != k
+            i = b.chain[i]
+    children = [0] * n
+    for i in range(n):
+        bad += (b.serial[i] != 0) != (seen[i] != 0)
+        u = b.parent[i]
+        if b.serial[i]:
+            if u >= 0 and b.serial[u] == b.pserial[i]:
+                children[u] += 1
+            # Without a window nothing is left that cannot be found: whoever goes first is a tail.
+            whole = requests.geometry.capacity is not None
+            bad += whole and u >= 0 and b.serial[u] != b.pserial[i]
+    bad += len([i for i in range(n) if b.serial[i] and children[i] != b.children[i]])
+    return bad + (b.meta[ENTRIES] != sum(seen))

@@ -1,0 +1,135 @@
+"""After an exception within a call: counts, lists and the index made anew from the tables. Lent; allocates.
+
+The truth, which a call changes one entry at a time: which rows are open, their tables, what `undo` holds,
+shares and limits; of a block its serial number (0: not in the index), parent, ids, memory. `requests.state`
+stays busy until all is mended, so that a mending cut short is begun again.
+"""
+
+from ..errors import BadHandle
+from ..eviction.lru import add_newest, clear
+
+BUSY, BOUND, COMMON, PINNED = range(4)
+N, TOP, FREE, REUSABLE, USED, PEAK, SERIAL, ENTRIES = range(8)
+
+
+def mend(requests):
+    """Leave everything sound. O(blocks + rows * pages)."""
+    order = _order(requests.blocks)
+    _rows(requests)
+    _index(requests)
+    _lists(requests.blocks, order)
+    _memory(requests.blocks)
+    requests.state[BUSY] = 0
+
+
+def _order(blocks):
+    """Blocks in the order they would have gone, as far as the lists can be read."""
+    found = []
+    seen = bytearray(blocks.n)
+    for anchor in (blocks.n, blocks.n + 1):
+        i = blocks.nxt[anchor]
+        while i < blocks.n and not seen[i]:
+            seen[i] = 1
+            found.append(i)
+            i = blocks.nxt[i]
+    # A block let go last is at the end.
+    return found + [i for i in range(blocks.n) if not seen[i]]
+
+
+def _rows(requests):
+    """References and what they are charged to, from the tables of the open rows."""
+    blocks = requests.blocks
+    n = requests.n
+    pages = requests.geometry.pages
+    state = requests.state
+    for i in range(n):
+        blocks.ref[i] = requests.common[i] = 0
+    state[BOUND] = state[COMMON] = state[PINNED] = 0
+    for row in range(requests.rows):
+        requests.pinned[row] = 0
+    for row in range(requests.rows):
+        cells = range(row * pages, (row + 1) * pages)
+        if not requests.open_rows[row]:
+            for c in cells:
+                requests.table[c] = n
+                requests.undo[c] = n + 1
+            requests.held[row] = requests.share[row] = requests.locked[row] = 0
+            continue
+        held = [requests.table[c] for c in cells] + [requests.undo[c] for c in cells]
+        held = [i for i in held if i < n]
+        requests.held[row] = len(held)
+        share = requests.share[row]
+        if share:
+            state[BOUND] += max(share, len(held))
+        for i in held:
+            blocks.ref[i] += 1
+            if not share:
+                if requests.common[i] == 0:
+                    state[COMMON] += 1
+                requests.common[i] += 1
+        if row >= requests.max_requests:
+            state[PINNED] += len(held)
+    for row in range(requests.max_requests, requests.rows):
+        by = requests.pin_row[row]
+        if requests.open_rows[row] and requests.gen[by] == requests.pin_gen[row]:
+            requests.pinned[by] += requests.held[row]
+
+
+def _index(requests):
+    """Buckets and children, from the blocks that have a serial number."""
+    blocks = requests.blocks
+    n = blocks.n
+    mask = len(blocks.bucket) - 1
+    for b in range(mask + 1):
+        blocks.bucket[b] = n
+    for i in range(n):
+        blocks.children[i] = 0
+    entries = last = 0
+    for i in range(n):
+        s = blocks.serial[i]
+        if s:
+            entries += 1
+            last = max(last, s)
+            b = blocks.hash[i] & mask
+            blocks.chain[i] = blocks.bucket[b]
+            blocks.bucket[b] = i
+            u = blocks.parent[i]
+            if u >= 0 and blocks.serial[u] == blocks.pserial[i]:
+                blocks.children[u] += 1
+    blocks.meta[ENTRIES] = entries
+    blocks.meta[SERIAL] = max(blocks.meta[SERIAL], last)
+
+
+def _lists(blocks, order):
+    n = blocks.n
+    m = blocks.meta
+    clear(blocks.nxt, blocks.prv, n)
+    clear(blocks.nxt, blocks.prv, n + 1)
+    m[TOP] = n
+    m[FREE] = m[REUSABLE] = m[USED] = 0
+    for i in order:
+        if blocks.ref[i]:
+            m[USED] += 1
+        elif blocks.serial[i]:
+            m[REUSABLE] += 1
+            add_newest(blocks.nxt, blocks.prv, n + 1 if blocks.children[i] else n, i)
+    for i in range(n - 1, -1, -1):
+        if not blocks.ref[i] and not blocks.serial[i]:
+            m[FREE] += 1
+            blocks.nxt[i] = m[TOP]
+            m[TOP] = i
+    m[PEAK] = max(m[PEAK], m[USED])
+
+
+def _memory(blocks):
+    """Free blocks have no memory of a pool that others use."""
+    if blocks.keep:
+        return
+    for i in range(blocks.n):
+        h = blocks.handle[i]
+        if h >= 0 and not blocks.ref[i] and not blocks.serial[i]:
+            try:
+                blocks.pool.free(h)
+            except BadHandle:
+                pass  # given back already
+            blocks.handle[i] = -1

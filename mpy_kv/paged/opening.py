@@ -1,0 +1,319 @@
+"""How requests and pins begin: arguments checked, a row found, a prefix claimed. Lent (mpy_kv/lend.py).
+
+`requests` is the Requests. Nothing is changed before everything is checked; what is cut short after that the
+caller mends.
+"""
+
+from ..errors import BadArgument, NoRoom, StepError
+from .request import Request
+
+_FREE, _OPEN, _PIN = 0, 1, 2
+BUSY, BOUND, COMMON, PINNED, OPENED = range(5)
+PAST = 1 << 29
+
+
+def whole(name, value, low, high):
+    if type(value) is not int or not low <= value <= high:
+        raise BadArgument("%s must be %d..%d, got %r" % (name, low, high, value))
+    return value
+
+
+def check_ids(ids, count, wide):
+    """Token ids: `count` of them, or any number if that is None; a number is one. BadArgument."""
+    most = (PAST if wide else 1 << 16) - 1
+    if type(ids) is int:
+        ids = [ids]
+    try:
+        n = len(ids)
+    except TypeError:
+        raise BadArgument("token ids must be a number, a list or an array, got %s" % type(ids).__name__)
+    if count is not None and n != count:
+        raise BadArgument("commit of %d tokens needs %d ids, got %d" % (count, count, n))
+    for i in range(n):
+        if type(ids[i]) is not int or not 0 <= ids[i] <= most:
+            raise BadArgument(
+                "token ids must be 0..%d%s, got %r" % (most, "" if wide else " (or give wide_ids)", ids[i])
+            )
+
+
+def checked(requests, task, reserve_tokens, tokens, limit_tokens, priority, pin_tokens, salt):
+    """The arguments of open(): (task, share, limit, priority, most pinned blocks, salt)."""
+    g = requests.geometry
+    whole("task", task, 0, PAST - 1)
+    whole("reserve_tokens", reserve_tokens, 0, PAST)
+    whole("priority", priority, 0, 255)
+    if tokens is not None:
+        if type(tokens) is int:
+            raise BadArgument("tokens must be a list or array of ids, got %r" % (tokens,))
+        check_ids(tokens, None, requests.wide_ids)
+    if not isinstance(salt, (bytes, bytearray)):
+        raise BadArgument("salt must be bytes, got %s" % type(salt).__name__)
+    limit = g.pages
+    if limit_tokens is not None:
+        limit = g.blocks_of(whole("limit_tokens", limit_tokens, 1, PAST))
+    pins = 0
+    if pin_tokens is not None:
+        pins = whole("pin_tokens", pin_tokens, 0, PAST) // g.block_tokens
+    if g.capacity is not None and reserve_tokens > g.capacity:
+        raise BadArgument("reserve_tokens %d is more than the capacity %d" % (reserve_tokens, g.capacity))
+    share = g.blocks_of(reserve_tokens)
+    if share > limit:
+        raise BadArgument(
+            "reserve_tokens %d (%d blocks) is more than limit_tokens allows (%d blocks)"
+            % (reserve_tokens, share, limit)
+        )
+    return task, share, limit, priority, pins, bytes(salt)
+
+
+def free_row(requests, first, end, what):
+    """A row nobody has."""
+    for row in range(first, end):
+        if requests.open_rows[row] == _FREE:
+            return row
+    raise NoRoom("all %d %s are taken" % (end - first, what), 1, 0, unit=what)
+
+
+def find_salt(requests, salt):
+    """Root of that salt, -1 if it has none."""
+    for root in range(requests.rows):
+        if requests.salts[root] == salt:
+            return root
+    return -1
+
+
+def salt_row(requests, salt):
+    """Root of that salt, made if need be in place of one that no request and no entry uses."""
+    root = find_salt(requests, salt)
+    if root >= 0:
+        return root
+    used = bytearray(requests.rows)
+    for row in range(requests.rows):
+        if requests.open_rows[row] == _OPEN:
+            used[requests.root[row]] = 1
+    blocks = requests.blocks
+    free = spare = -1
+    for i in range(blocks.n):
+        if blocks.serial[i] and blocks.parent[i] < 0:
+            u = -1 - blocks.parent[i]
+            if blocks.pserial[i] == requests.salt_serial[u] and used[u] == 0:
+                used[u] = 2
+    for root in range(requests.rows):
+        if requests.salts[root] is None:
+            free = root
+            break
+        if used[root] == 0:
+            free = root
+        elif used[root] == 2:
+            spare = root
+    # There are more rows than requests: one is not used by an open one. Its entries, if it has some, are
+    # found no more: a new serial makes it another root.
+    root = free if free >= 0 else spare
+    requests.salts[root] = None
+    requests.salt_serial[root] += 1
+    requests.salts[root] = salt
+    return root
+
+
+def claim(requests, row, root, asked, tokens):
+    """Make the row a request's, holding the blocks of the prefix that are there; tokens found."""
+    task, share, limit, priority, pins, _ = asked
+    g = requests.geometry
+    state = requests.state
+    slack = requests.n - state[BOUND] - state[COMMON]
+    if share > slack:
+        refuse(requests, "a share of %d blocks cannot be kept" % share, share, slack)
+    found = 0
+    if tokens is not None and len(tokens):
+        most = limit if limit < g.pages or g.capacity is not None else requests.n
+        found = requests.match(root, tokens, min(most, slack) if share else most, slack)
+    requests.owner[row] = task
+    requests.limit[row] = limit
+    requests.priority[row] = priority
+    requests.pin_limit[row] = pins
+    requests.pinned[row] = 0
+    requests.held[row] = 0
+    requests.root[row] = root
+    requests.locked[row] = 0
+    requests.share[row] = share
+    state[BOUND] += share
+    blocks = requests.blocks
+    t = g.block_tokens
+    under, under_serial, h = -1 - root, requests.salt_serial[root], requests.root_hash
+    for j in range(found):
+        h = blocks.hash_of(h, tokens, j * t)
+        i = blocks.find(under, under_serial, h, tokens, j * t)
+        under, under_serial = i, blocks.serial[i]
+        if j < g.sink_pages or j >= found - g.ring_pages + 1 or g.capacity is not None:
+            requests.table[row * g.pages + g.entry(j)] = i
+            requests.hold(row, i)
+    return found * t
+
+
+def refuse(requests, why, needed, free):
+    state = requests.state
+    raise NoRoom(
+        why,
+        needed,
+        max(free, 0),
+        evictable=requests.blocks.meta[3],
+        pinned=state[PINNED],
+        unit="blocks",
+    )
+
+
+def reserve(request, tokens):
+    """As Request.reserve."""
+    requests = request.requests
+    g = requests.geometry
+    row = request.row
+    share = g.blocks_of(whole("tokens", tokens, 0, g.capacity if g.capacity is not None else PAST))
+    if share > requests.limit[row]:
+        raise BadArgument(
+            "tokens %d (%d blocks) is more than limit_tokens allows (%d blocks)"
+            % (tokens, share, requests.limit[row])
+        )
+    state = requests.state
+    none = requests.n
+    cells = range(row * g.pages, (row + 1) * g.pages)
+    holds = [requests.table[c] for c in cells if requests.table[c] < none]
+    holds += [requests.undo[c] for c in cells if requests.undo[c] < none]
+    old, held = requests.share[row], requests.held[row]
+    bound = (max(share, held) if share else 0) - (max(old, held) if old else 0)
+    common = 0
+    if share and not old:  # what it holds is its own to pay for from now on
+        common = -len([i for i in set(holds) if requests.common[i] == holds.count(i)])
+    elif old and not share:
+        common = len([i for i in set(holds) if requests.common[i] == 0])
+    slack = none - state[BOUND] - state[COMMON]
+    if bound + common > slack:
+        refuse(requests, "a share of %d blocks cannot be kept" % share, bound + common, slack)
+    state[BUSY] = 1
+    requests.share[row] = share
+    if bool(share) != bool(old):
+        for i in holds:
+            requests.common[i] += 1 if old else -1
+    state[BOUND] += bound
+    state[COMMON] += common
+    state[BUSY] = 0
+
+
+def fork(request, task, reserve_tokens, limit_tokens, priority):
+    """As Request.fork."""
+    requests = request.requests
+    row = request.row
+    g = requests.geometry
+    if request.pending():
+        raise StepError("fork within a step: commit or abort it first")
+    if task is None:
+        task = requests.owner[row]
+    if priority is None:
+        priority = requests.priority[row]
+    if limit_tokens is None:
+        limit_tokens = requests.limit[row] * g.block_tokens
+    root = requests.root[row]
+    salt = requests.salts[root]
+    asked = checked(requests, task, reserve_tokens, None, limit_tokens, priority, None, salt)
+    base = row * g.pages
+    none = requests.n
+    cells = [e for e in range(g.pages) if requests.table[base + e] != none]
+    if len(cells) > asked[2]:
+        raise BadArgument(
+            "limit_tokens %d is less than the %d blocks the request holds" % (limit_tokens, len(cells))
+        )
+    state = requests.state
+    slack = none - state[BOUND] - state[COMMON]
+    if asked[1]:
+        needed = max(asked[1], len(cells))
+    else:
+        needed = len([e for e in cells if requests.common[requests.table[base + e]] == 0])
+    if needed > slack:
+        refuse(requests, "no room for a fork", needed, slack)
+    new = free_row(requests, 0, requests.max_requests, "requests")
+    try:
+        state[BUSY] = 1
+        claim(requests, new, root, asked, None)
+        for e in cells:
+            i = requests.table[base + e]
+            requests.table[new * g.pages + e] = i
+            requests.hold(new, i)
+        child = Request(requests, new, 0, root)
+        child.take_over(request)
+        requests.open_rows[new] = _OPEN
+        state[OPENED] += 1
+        state[BUSY] = 0
+        return child
+    except BaseException:
+        requests.open_rows[new] = _FREE
+        state[BUSY] = 1
+        requests.mend()
+        raise
+
+
+def pin(requests, request, tokens):
+    """As Requests.pin."""
+    if not isinstance(request, Request) or request.requests is not requests:
+        raise BadArgument("request must be one of these Requests, got %r" % (request,))
+    if request.closed():
+        raise BadArgument("request is closed: pin before close")
+    g = requests.geometry
+    row = request.row
+    base = row * g.pages
+    t = g.block_tokens
+    if tokens is None:
+        count = request.length // t
+    else:
+        whole("tokens", tokens, 1, max(request.length, 1))
+        count = tokens // t
+    serial = requests.blocks.serial
+    table = requests.table
+    kept = []
+    under = -1 - requests.root[row]
+    for j in range(min(count, g.pages)):
+        i = table[base + g.entry(j)]
+        if i == requests.n or not serial[i] or requests.blocks.parent[i] != under:
+            break  # left the window, or its tokens have no ids
+        kept.append(i)
+        under = i
+    if count == 0 or len(kept) < count:
+        raise BadArgument(
+            "tokens %r: only the first %d, whole blocks with ids in the window, can be pinned"
+            % (tokens, len(kept) * t)
+        )
+    if requests.pinned[row] + count > requests.pin_limit[row]:
+        refuse(
+            requests,
+            "pin_tokens allows %d blocks" % requests.pin_limit[row],
+            count,
+            requests.pin_limit[row] - requests.pinned[row],
+        )
+    state = requests.state
+    if state[PINNED] + count > requests.pin_blocks:
+        refuse(
+            requests,
+            "pin_blocks allows %d in all" % requests.pin_blocks,
+            count,
+            requests.pin_blocks - state[PINNED],
+        )
+    slack = requests.n - state[BOUND] - state[COMMON]
+    needed = len([i for i in kept if requests.common[i] == 0])
+    if needed > slack:
+        refuse(requests, "no room for a pin", needed, slack)
+    new = free_row(requests, requests.max_requests, requests.rows, "pins")
+    try:
+        state[BUSY] = 1
+        requests.share[new] = requests.held[new] = 0
+        requests.pin_row[new] = row
+        requests.pin_gen[new] = requests.gen[row]
+        for j in range(count):
+            table[new * g.pages + j] = kept[j]
+            requests.hold(new, kept[j])
+        requests.pinned[row] += count
+        state[PINNED] += count
+        requests.open_rows[new] = _PIN
+        state[BUSY] = 0
+        return new | (requests.gen[new] & 0x7FFFF) << 10
+    except BaseException:
+        requests.open_rows[new] = _FREE
+        state[BUSY] = 1
+        requests.mend()
+        raise

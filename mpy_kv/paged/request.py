@@ -1,0 +1,557 @@
+"""Request: one sequence whose tokens lie in blocks (requests.py opens it).
+
+Token p is in page p // block_tokens, in slot p % block_tokens of the block that the request's table holds for
+that page. The pages of a window are a ring: a new page takes the entry, and the block if nobody else holds or
+finds it, of one that has left the window. So attention sees the same tokens in the same order as in a
+KVCache, and its results have the same bits, whatever the size of a block.
+
+A step never writes into a block that another request holds or that the prefix index would find: what it is
+about to write is made its own before (copy on write). The block it replaces stays in `undo` until commit, so
+that an abort gives back the very table there was. After the first token append, attend, prefill, commit,
+abort and rollback allocate nothing; see cache.py for the conditions. O(1) a token but for attend; a new page
+copies a block at most.
+"""
+
+try:
+    import micropython
+    from micropython import const
+except ImportError:
+    from .. import cpython as micropython
+    from ..cpython import const
+
+from array import array
+
+from ..errors import NoRoom
+from ..lend import lend
+from ..pools.moving import move_down
+from ..sequence import Sequence
+
+# Of Sequence._turn
+_RUNS_OF = const(2)
+_HIGH = const(4)
+_STEP = const(5)
+
+# Of kernels/params.py
+_N = const(0)
+_RUNS = const(1)
+_RUN = const(39)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_E_TABLE = const(14)
+
+# Of Request._own. _KNOWN: tokens whose ids are known and whose full blocks are in the index; less than the
+# length where a commit brought no id. _CHAIN: block of the last full one of these, or -1 - root; then its
+# serial number and the hash of the chain. _TOUCHED: entries of the table that the step begun at length _SINCE
+# has changed. _AIMED: where the block lies that encode() writes to.
+_KNOWN = const(0)
+_CHAIN = const(1)
+_CHAIN_SERIAL = const(2)
+_CHAIN_HASH = const(3)
+_TOUCHED = const(4)
+_AIMED = const(5)
+_SINCE = const(6)
+
+
+class Request(Sequence):
+    """From Requests.open() or fork(). Steps as KVCache's, but commit takes the ids of the step's tokens.
+
+    Every method refuses (BadHandle) once the request is closed."""
+
+    def __init__(self, requests, row, length, root):
+        g = requests.geometry
+        Sequence.__init__(
+            self,
+            g,
+            requests.kernels,
+            requests.buffer,
+            requests.codes,
+            array("i", requests.attend_with),
+            array("i", requests.encode_with),
+            requests.int16,
+            requests.q_shift,
+            requests.out_shift,
+        )
+        self.requests = requests
+        self.row = row
+        self.gen = requests.gen[row]
+        self.length = length
+        self._turn[_HIGH] = length
+        self._own = array("i", [0, 0, 0, 0, 0, -1, 0])
+        self._base = row * g.pages
+        self._root = root
+        self._know(length)
+
+    # Placing
+
+    @micropython.native
+    def _aim(self, p, at):
+        """Have encode() read row `at` and write to the slot of position p."""
+        g = self.geometry
+        e = self._e
+        t = g.block_tokens
+        own = self._own
+        page = p // t
+        if page >= g.sink_pages:
+            page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
+        requests = self.requests
+        place = requests.blocks.at[requests.table[self._base + page]]
+        if place != own[_AIMED]:
+            own[_AIMED] = -1
+            codes = self._codes
+            layer = self._layers
+            while layer:
+                layer -= 1
+                e[_E_TABLE + 3 * layer] = place + codes[layer]
+            own[_AIMED] = place
+        e[_E_SLOT] = p % t
+        e[_E_AT] = at * e[_E_COUNT]
+
+    @micropython.native
+    def _look(self, p):
+        """Runs of slots that the token at position p sees, oldest first, itself last: one a page, and one
+        more where the sinks end within a page."""
+        g = self.geometry
+        a = self._a
+        t = g.block_tokens
+        sinks = g.sinks
+        row = g.row_bytes
+        requests = self.requests
+        table = requests.table
+        places = requests.blocks.at
+        base = self._base
+        j = _RUN
+        total = 0
+        at = 0
+        end = sinks
+        if p < sinks:
+            end = p + 1
+        by_sinks = 1
+        while True:
+            while at < end:
+                page = at // t
+                slot = at - page * t
+                k = t - slot
+                if k > end - at:
+                    k = end - at
+                if page >= g.sink_pages:
+                    page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
+                place = places[table[base + page]]
+                a[j] = place + slot * row
+                a[j + 1] = place + slot * 2
+                a[j + 2] = k
+                a[j + 3] = by_sinks
+                j += 4
+                total += k
+                at += k
+            if not by_sinks:
+                break
+            by_sinks = 0
+            at = self._low(p + 1)
+            end = p + 1
+        a[_N] = total
+        a[_RUNS] = (j - _RUN) >> 2
+
+    def _lost(self, high):
+        g = self.geometry
+        if g.capacity is not None or high < 1:
+            return 0
+        return ((high - 1) // g.block_tokens - g.ring_pages + 1) * g.block_tokens
+
+    def place(self, layer, which, position):
+        """As KVCache.place."""
+        self._alive()
+        self._check_layer(layer)
+        g = self.geometry
+        requests = self.requests
+        block = requests.table[self._base + g.entry(position // g.block_tokens)]
+        base = requests.blocks.at[block] + self._codes[layer] + (g.plane_bytes if which == "v" else 0)
+        slot = g.slot(position)
+        return base + slot * g.row_bytes, base + g.codes_bytes + slot * 2
+
+    # The step
+
+    @micropython.native
+    def _begin(self, n):
+        """Begin a step of n tokens: first make its pages this request's own."""
+        requests = self.requests
+        if requests.gen[self.row] != self.gen:
+            self._refuse_closed()
+        if requests.state[0]:
+            self.requests.mend()
+        turn = self._turn
+        turn[_RUNS_OF] = -1  # tables change between steps, and blocks may move
+        g = self.geometry
+        p = self.length
+        if turn[_STEP] or turn[_HIGH] > p:
+            self.abort()
+        if self._own[_TOUCHED]:
+            self._end()
+        if g.capacity is not None and p + n > g.capacity:
+            self._refuse("full", n)
+        slot = p % g.block_tokens
+        if n == 1 and slot:
+            page = p // g.block_tokens
+            if page >= g.sink_pages:
+                page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
+            i = requests.table[self._base + page]
+            if i != requests.n and requests.blocks.ref[i] == 1 and requests.blocks.serial[i] == 0:
+                Sequence._begin(self, n)
+                return
+        self._own_pages(p, n)
+        Sequence._begin(self, n)
+
+    @micropython.native
+    def _own_pages(self, p, n):
+        """Have a block of its own for every page that tokens p .. p + n - 1 are written to."""
+        requests = self.requests
+        blocks = requests.blocks
+        g = self.geometry
+        t = g.block_tokens
+        table = requests.table
+        none = requests.n
+        ref = blocks.ref
+        serial = blocks.serial
+        row = self.row
+        first = p // t
+        last = (p + n - 1) // t
+        most = first
+        if most < g.sink_pages:
+            most = g.sink_pages
+        most += g.ring_pages - 1
+        if last > most:
+            last = most  # the entries further on are the same ones again
+        room = requests.room(row)
+        new = 0
+        copied = 0
+        found = 0
+        j = first
+        while j <= last:
+            e = j
+            if e >= g.sink_pages:
+                e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
+            i = table[self._base + e]
+            if i == none:
+                new += 1
+            elif ref[i] != 1:
+                copied += 1
+            elif serial[i]:
+                found += 1
+            j += 1
+        if requests.held[row] + new > requests.limit[row]:
+            self._refuse_limit(new)
+        keep = 1
+        if new + copied > room:
+            # With a share, the copy of a shared tail may be had for the reference that is given up for it.
+            if requests.share[row] and copied == 1 and new == 0:
+                keep = 0
+            else:
+                self._refuse_room(new + copied)
+        if new + copied + found > room:
+            found = 0  # these leave the index and are written in place
+        self._own[_SINCE] = p
+        try:
+            requests.state[0] = 1
+            lowest = self._low(p + 1)
+            j = first
+            while j <= last:
+                e = j
+                old = j
+                if e >= g.sink_pages:
+                    e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
+                    if p % t == 0 or j != first:
+                        old = j - g.ring_pages
+                self._own_page(self._base + e, found, keep, old == first or (old + 1) * t > lowest)
+                j += 1
+            requests.state[0] = 0
+        except NoRoom as refusal:
+            requests.mend()
+            self.abort()
+            raise refusal
+
+    @micropython.native
+    def _own_page(self, cell, spare, keep, seen):
+        """One entry of the table. spare: a block the index finds may be replaced; keep: what is replaced
+        stays in `undo`; seen: its tokens are still needed."""
+        requests = self.requests
+        blocks = requests.blocks
+        none = requests.n
+        table = requests.table
+        i = table[cell]
+        if i != none and blocks.ref[i] == 1:
+            if not blocks.serial[i]:
+                return
+            if not spare:
+                childless = blocks.children[i] == 0
+                blocks.forget(i)
+                if not childless:
+                    blocks.prune()
+                return
+        if not keep:
+            requests.drop(self.row, i)
+        new = requests.take(self.row)
+        if i != none and seen:
+            words = self.geometry.block_bytes >> 2
+            move_down(blocks.at[new], blocks.at[i], words, self.buffer)  # or up: they lie apart
+            t = blocks.block_tokens
+            ids = blocks.ids
+            k = t
+            while k:
+                k -= 1
+                ids[new * t + k] = ids[i * t + k]
+        if keep:
+            self._own[_TOUCHED] += 1
+            requests.undo[cell] = i
+        table[cell] = new
+
+    def _end(self):
+        """Settle a step that was committed, undo one that was not."""
+        if self.length == self._own[_SINCE]:
+            self._restore()
+        else:
+            self._settle()
+
+    @micropython.native
+    def _settle(self):
+        """The step is over: what it replaced is given up."""
+        requests = self.requests
+        requests.state[0] = 1
+        none = requests.n
+        undo = requests.undo
+        cell = self._base
+        end = cell + self.geometry.pages
+        while cell < end:
+            i = undo[cell]
+            if i <= none:
+                undo[cell] = none + 1
+                if i != none:
+                    requests.drop(self.row, i)
+            cell += 1
+        self._own[_TOUCHED] = 0
+        requests.state[0] = 0
+
+    @micropython.native
+    def _restore(self):
+        """The table as it was before the step."""
+        requests = self.requests
+        requests.state[0] = 1
+        none = requests.n
+        undo = requests.undo
+        table = requests.table
+        cell = self._base
+        end = cell + self.geometry.pages
+        while cell < end:
+            i = undo[cell]
+            if i <= none:
+                new = table[cell]
+                table[cell] = i
+                undo[cell] = none + 1
+                if new != none:
+                    requests.drop(self.row, new)
+            cell += 1
+        self._own[_TOUCHED] = 0
+        requests.state[0] = 0
+
+    def abort(self):
+        """Forget the uncommitted step: the table, and what is free, are as before it. What a long prefill has
+        overwritten is gone in all layers alike."""
+        self._alive()
+        if self._own[_TOUCHED]:
+            self._end()
+        Sequence.abort(self)
+
+    @micropython.native
+    def commit(self, ids=None):
+        """As KVCache.commit. ids: id of the step's token, or a list or array of all n ids. A full block whose
+        tokens, and all before them, have ids can be found by later requests. BadArgument, StepError."""
+        n = self._turn[_STEP]
+        p = self.length
+        if ids is not None and n:
+            self._check_ids(ids, n)
+        Sequence.commit(self)
+        if self._own[_TOUCHED]:
+            self._settle()
+        if ids is not None and self._own[_KNOWN] == p:
+            self._note(p, n, ids)
+
+    def _check_ids(self, ids, n):
+        if type(ids) is not int or n != 1 or ids < 0 or ids >> (29 if self.requests.wide_ids else 16):
+            lend("mpy_kv.paged.opening").check_ids(ids, n, self.requests.wide_ids)
+
+    @micropython.native
+    def _note(self, p, n, ids):
+        """Write down the ids of the step's tokens and enter the blocks they fill."""
+        g = self.geometry
+        t = g.block_tokens
+        if n > g.ring_pages * t - t:
+            return  # their blocks may be gone: nothing from here on can be found
+        requests = self.requests
+        known = requests.blocks.ids
+        one = type(ids) is int
+        k = 0
+        while k < n:
+            page = (p + k) // t
+            e = page
+            if e >= g.sink_pages:
+                e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
+            i = requests.table[self._base + e]
+            slot = (p + k) % t
+            known[i * t + slot] = ids if one else ids[k]
+            k += 1
+            if slot == t - 1 and not self._enter(self._base + e, i):
+                return
+        self._own[_KNOWN] = p + n
+
+    @micropython.native
+    def _enter(self, cell, i):
+        """Enter the full block of a cell; where the index has its like, that one is held instead."""
+        requests = self.requests
+        blocks = requests.blocks
+        own = self._own
+        under = own[_CHAIN]
+        if under >= 0 and blocks.serial[under] != own[_CHAIN_SERIAL]:
+            return False  # the chain lost its head: nothing finds what follows
+        t = blocks.block_tokens
+        h = blocks.hash_of(own[_CHAIN_HASH], blocks.ids, i * t)
+        like = blocks.find(under, own[_CHAIN_SERIAL], h, blocks.ids, i * t)
+        requests.state[0] = 1
+        if like < 0:
+            blocks.enter(under, own[_CHAIN_SERIAL], h, i)
+        else:
+            requests.hold(self.row, like)
+            requests.table[cell] = like
+            requests.drop(self.row, i)
+            i = like
+        requests.state[0] = 0
+        own[_CHAIN_HASH] = h
+        own[_CHAIN_SERIAL] = blocks.serial[i]
+        own[_CHAIN] = i
+        return True
+
+    @micropython.native
+    def rollback(self, n):
+        """As KVCache.rollback; pages that hold no token any more are given back."""
+        self._alive()
+        self.requests.mend()
+        before = self.length
+        Sequence.rollback(self, n)
+        g = self.geometry
+        t = g.block_tokens
+        # Pages of a window far beyond the ring do not exist: their entries are those of later ones.
+        page = (before - 1) // t
+        first = (self.length + t - 1) // t
+        if first <= page - g.ring_pages:
+            first = page - g.ring_pages + 1
+        self._shed(first, page)
+        if self._own[_KNOWN] >= self.length:
+            self._know(self.length)
+
+    @micropython.native
+    def _shed(self, first, last):
+        """Give back the pages first .. last, newest first."""
+        requests = self.requests
+        requests.state[0] = 1
+        g = self.geometry
+        table = requests.table
+        none = requests.n
+        while last >= first:
+            e = last
+            if e >= g.sink_pages:
+                e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
+            i = table[self._base + e]
+            if i != none:
+                table[self._base + e] = none
+                requests.drop(self.row, i)
+            last -= 1
+        requests.state[0] = 0
+
+    @micropython.native
+    def _know(self, length):
+        """The ids of `length` tokens are known: find the end of their chain."""
+        requests = self.requests
+        blocks = requests.blocks
+        g = self.geometry
+        own = self._own
+        own[_KNOWN] = -1
+        page = length // g.block_tokens - 1
+        if page < 0:
+            own[_CHAIN] = -1 - self._root
+            own[_CHAIN_SERIAL] = requests.salt_serial[self._root]
+            own[_CHAIN_HASH] = requests.root_hash
+        else:
+            if self._lost(self._turn[_HIGH]) > page * g.block_tokens and page >= g.sink_pages:
+                return
+            i = requests.table[self._base + g.entry(page)]
+            if i == requests.n or not blocks.serial[i]:
+                return
+            own[_CHAIN] = i
+            own[_CHAIN_SERIAL] = blocks.serial[i]
+            own[_CHAIN_HASH] = blocks.hash[i]
+        own[_KNOWN] = length
+
+    # The request as a whole
+
+    def fork(self, task=None, reserve_tokens=0, limit_tokens=None, priority=None):
+        """A new request with the same committed tokens in the same blocks; whoever writes into a shared one
+        first copies it. StepError within a step; NoRoom as open()."""
+        self._alive()
+        return lend("mpy_kv.paged.opening").fork(self, task, reserve_tokens, limit_tokens, priority)
+
+    def reserve(self, tokens):
+        """Change the share to the blocks of that many tokens, 0 for none. NoRoom if it cannot be kept, or if
+        what this request shares with others could not be; nothing changed then."""
+        self._alive()
+        lend("mpy_kv.paged.opening").reserve(self, tokens)
+
+    def take_over(self, other):
+        """Be where `other`, whose table this one has, is: for fork."""
+        self.length = other.length
+        self._gone = other._gone
+        self._floor = other._floor
+        self._turn[_HIGH] = other._turn[_HIGH]
+        for k in range(4):
+            self._own[k] = other._own[k]
+
+    def pending(self):
+        """Whether a step has begun."""
+        return self._turn[_STEP] != 0 or self._turn[_HIGH] > self.length
+
+    def lock(self):
+        """Guard the request against close; idempotent."""
+        self._alive()
+        self.requests.locked[self.row] = 1
+
+    def unlock(self):
+        self._alive()
+        self.requests.locked[self.row] = 0
+
+    def close(self):
+        """Give everything back. Blocks that are in the index stay reusable, the tail of the chain to go
+        first. Locked if it is; BadHandle the second time."""
+        self._alive()
+        requests = self.requests
+        if requests.locked[self.row]:
+            self._refuse_locked()
+        self.abort()
+        requests.release(self.row, (self.length - 1) // self.geometry.block_tokens)
+
+    def closed(self):
+        return self.requests.gen[self.row] != self.gen
+
+    def _alive(self):
+        if self.requests.gen[self.row] != self.gen:
+            self._refuse_closed()
+        if self.requests.state[0]:
+            self.requests.mend()
+
+    def _refuse_closed(self):
+        lend("mpy_kv.paged.refusals").closed(self)
+
+    def _refuse_locked(self):
+        lend("mpy_kv.paged.refusals").locked(self)
+
+    def _refuse_limit(self, new):
+        lend("mpy_kv.paged.refusals").limit(self, new)
+
+    def _refuse_room(self, new):
+        lend("mpy_kv.paged.refusals").room(self, new)

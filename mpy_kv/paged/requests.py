@@ -1,0 +1,356 @@
+"""Requests: who may take which of the blocks of one arena.
+
+Every open request is a region: a quota over blocks that lie anywhere (its header: size, references, locked;
+length, valid, owner). Its table says which blocks hold its pages. Isolation is arithmetic, done before
+anything is taken or forgotten:
+  limit    most blocks a request may hold
+  share    blocks it has reserved: no other request can come between it and them, shared prefixes included
+  pins     most blocks it may pin
+With BOUND = sum over requests with a share of max(share, held), and COMMON = blocks that any request without
+a share, or a pin, holds, BOUND + COMMON never exceeds the number of blocks: a request with a share pays for
+every block it holds as if it shared none, the others pay for each block once.
+
+The tables are the truth. A call that an exception cuts short (KeyboardInterrupt may come anywhere) leaves
+`busy` set, and the next call mends everything else from the tables: references, lists, counts. So no
+block is lost or held twice, whatever the moment.
+
+All state lies in arrays made at construction. Opening allocates one small object; what a request does per
+token, and pin, unpin, close, allocate nothing. Costs: open O(prompt), close O(pages), all else O(1).
+"""
+
+try:
+    import micropython
+except ImportError:
+    from .. import cpython as micropython
+
+from array import array
+
+from ..errors import BadHandle, NoRoom
+from ..lend import lend
+from .request import Request
+
+# Of `state`
+BUSY, BOUND, COMMON, PINNED, OPENED, REUSED, FORGOT = range(7)
+_FREE, _OPEN, _PIN = 0, 1, 2
+
+
+class Requests:
+    """geometry: a PagedGeometry; blocks: how many; max_requests open at a time, max_pins at a time.
+
+    Memory, either: buffer of geometry.bytes(blocks) bytes (default: own), all of it taken at once; or arena
+    and a pool in it (mpy_kv.pools), which others use too: a block is taken from it when it is needed.
+    kv_shift, q_shift, out_shift, kernels: as KVCache. pin_blocks: most blocks pinned in all (default half).
+    identity: bytes of all that changes what is stored beside the geometry (model, style of RoPE). It starts
+    the hash of every prefix; salts of open() are compared in full. wide_ids: token ids up to 2^29 - 1
+    instead of 65535.
+    """
+
+    def __init__(
+        self,
+        geometry,
+        blocks,
+        max_requests=4,
+        buffer=None,
+        arena=None,
+        pool=None,
+        kv_shift=None,
+        q_shift=None,
+        out_shift=None,
+        kernels=None,
+        identity=b"",
+        max_pins=2,
+        pin_blocks=None,
+        wide_ids=False,
+    ):
+        setup = lend("mpy_kv.paged.setup")
+        self.geometry = geometry
+        self.blocks, self.buffer, self.scratch = setup.memory(
+            geometry, blocks, max_requests, max_pins, buffer, arena, pool, wide_ids
+        )
+        # What a Request is made of: of each layer the place of its K codes in a block; templates of the
+        # kernels' parameters.
+        self.codes = array("i", [layer * geometry.layer_bytes for layer in range(geometry.layers)])
+        self.kernels, self.attend_with, self.encode_with, self.q_shift, self.out_shift = setup.numbers(
+            geometry, self.codes, self.scratch, kernels, kv_shift, q_shift, out_shift
+        )
+        self.int16 = kv_shift is not None
+        self.root_hash = setup.root_hash(geometry, identity)
+        self.pin_blocks = setup.pin_limit(pin_blocks, blocks)
+        self.wide_ids = bool(wide_ids)
+        n = self.n = blocks
+        self.max_requests = max_requests
+        rows = self.rows = max_requests + max_pins
+        cells = rows * geometry.pages
+        kind = self.blocks.kind
+        # Of a table: n is "no block", n + 1 in `undo` "this step left the entry alone".
+        self.table = array(kind, [n] * cells)
+        self.undo = array(kind, [n + 1] * cells)
+        self.common = array("H", bytes(2 * n))
+        self.open_rows = bytearray(rows)
+        self.locked = bytearray(rows)
+        self.priority = bytearray(rows)
+        self.gen = array("i", [0] * rows)
+        self.held = array("i", [0] * rows)
+        self.share = array("i", [0] * rows)
+        self.limit = array("i", [0] * rows)
+        self.pinned = array("i", [0] * rows)
+        self.pin_limit = array("i", [0] * rows)
+        self.owner = array("i", [0] * rows)
+        # Of a pin's row: the row that pinned, and its generation.
+        self.pin_row = array("i", [-1] * rows)
+        self.pin_gen = array("i", [0] * rows)
+        # Roots of the prefix index, one a salt in use; the serial tells a row's salts apart in time.
+        self.root = array("i", [0] * rows)
+        self.salts = [None] * rows
+        self.salt_serial = array("i", [0] * rows)
+        self.state = array("i", [0] * 7)
+
+    # What there is
+
+    def available_blocks(self):
+        """Blocks that a request without a share could still take: free ones and reusable ones, less what is
+        reserved. What admission asks."""
+        self.mend()
+        return self.n - self.state[BOUND] - self.state[COMMON]
+
+    @micropython.native
+    def room(self, row):
+        """Blocks that a row may take now, its limit aside."""
+        state = self.state
+        room = self.n - state[1] - state[2]
+        share = self.share[row]
+        held = self.held[row]
+        if held < share:
+            room += share - held
+        return room
+
+    def lookup(self, tokens, salt=b""):
+        """How many of the tokens (a list or array of ids) an open() would find there now."""
+        self.mend()
+        root = lend("mpy_kv.paged.opening").find_salt(self, salt)
+        if root < 0:
+            return 0
+        return self._match(root, tokens, self.n, self.n) * self.geometry.block_tokens
+
+    # Requests
+
+    def open(
+        self,
+        task=0,
+        reserve_tokens=0,
+        tokens=None,
+        limit_tokens=None,
+        priority=0,
+        pin_tokens=None,
+        salt=b"",
+    ):
+        """A new Request. Its `length` says how many of `tokens` are there already: whole blocks, found by
+        content, and never all tokens (C8).
+
+        task: owner, a number. reserve_tokens: share of the blocks kept for it. limit_tokens: the most it may
+        hold (default: what the geometry allows). priority: 0..255, for admission. pin_tokens: the most it
+        may pin (default none). salt: bytes; prefixes are only shared between equal salts.
+        Raises NoRoom with the numbers if no row is free or the share cannot be kept; nothing changed then.
+        """
+        self.mend()
+        opening = lend("mpy_kv.paged.opening")
+        asked = opening.checked(self, task, reserve_tokens, tokens, limit_tokens, priority, pin_tokens, salt)
+        row = opening.free_row(self, 0, self.max_requests, "requests")
+        root = opening.salt_row(self, asked[-1])
+        try:
+            self.state[BUSY] = 1
+            found = opening.claim(self, row, root, asked, tokens)
+            request = Request(self, row, found, root)
+            self.open_rows[row] = _OPEN
+            self.state[OPENED] += 1
+            self.state[REUSED] += found
+            self.state[BUSY] = 0
+            return request
+        except BaseException:
+            self.open_rows[row] = _FREE
+            self.state[BUSY] = 1
+            self.mend()
+            raise
+
+    @micropython.native
+    def _match(self, root, tokens, most, room):
+        """How many blocks of tokens are there under that root: at most `most`, and no more than `room`
+        blocks that no request without a share holds."""
+        blocks = self.blocks
+        t = blocks.block_tokens
+        common = self.common
+        serial = blocks.serial
+        full = (len(tokens) - 1) // t
+        if full > most:
+            full = most
+        under = -1 - root
+        under_serial = self.salt_serial[root]
+        h = self.root_hash
+        j = 0
+        while j < full:
+            h = blocks.hash_of(h, tokens, j * t)
+            i = blocks.find(under, under_serial, h, tokens, j * t)
+            if i < 0:
+                break
+            if common[i] == 0:
+                room -= 1
+                if room < 0:
+                    break
+            under = i
+            under_serial = serial[i]
+            j += 1
+        return j
+
+    def match(self, root, tokens, most, room):
+        """As lookup, in blocks."""
+        return self._match(root, tokens, most, room)
+
+    # References, for Request and for opening and closing rows
+
+    @micropython.native
+    def hold(self, row, i):
+        """One more reference of this row to block i."""
+        self.blocks.hold(i)
+        self._count(row, i)
+
+    @micropython.native
+    def _count(self, row, i):
+        state = self.state
+        held = self.held[row]
+        share = self.share[row]
+        self.held[row] = held + 1
+        if share:
+            if held >= share:
+                state[1] += 1
+        else:
+            c = self.common[i]
+            self.common[i] = c + 1
+            if c == 0:
+                state[2] += 1
+
+    @micropython.native
+    def take(self, row):
+        """A block for this row; NoRoom if the pool, which others use too, has none. The caller asked room()
+        before."""
+        i = self.blocks.take()
+        if i < 0:
+            self._refuse_pool()
+        self._count(row, i)
+        return i
+
+    @micropython.native
+    def drop(self, row, i):
+        """One reference of this row to block i less."""
+        state = self.state
+        held = self.held[row]
+        share = self.share[row]
+        self.held[row] = held - 1
+        if share:
+            if held > share:
+                state[1] -= 1
+        else:
+            c = self.common[i] - 1
+            self.common[i] = c
+            if c == 0:
+                state[2] -= 1
+        self.blocks.drop(i)
+
+    @micropython.native
+    def release(self, row, last):
+        """Give back all that a row holds, its pages from `last` down: the tail of its chain first."""
+        self.state[0] = 1
+        self.open_rows[row] = 0
+        self.gen[row] = (self.gen[row] + 1) & 0xFFFFF
+        g = self.geometry
+        none = self.n
+        table = self.table
+        base = row * g.pages
+        k = g.pages
+        while k and last >= 0:
+            k -= 1
+            e = last
+            if e >= g.sink_pages:
+                e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
+            i = table[base + e]
+            if i != none:
+                table[base + e] = none
+                self.drop(row, i)
+            last -= 1
+        # What remains: sinks far behind the window, pages that no token reached.
+        k = g.pages
+        while k:
+            k -= 1
+            i = table[base + k]
+            if i != none:
+                table[base + k] = none
+                self.drop(row, i)
+            i = self.undo[base + k]
+            if i <= none:
+                self.undo[base + k] = none + 1
+                if i != none:
+                    self.drop(row, i)
+        if self.share[row]:
+            self.state[1] -= self.share[row]
+            self.share[row] = 0
+        self.locked[row] = 0
+        self.state[0] = 0
+
+    def mend(self):
+        """After a call that was cut short: everything counted anew from the tables."""
+        if self.state[BUSY]:
+            lend("mpy_kv.paged.mending").mend(self)
+
+    # Pins
+
+    def pin(self, request, tokens=None):
+        """Keep the request's first blocks, of `tokens` tokens or all full ones, for later requests to find,
+        whoever closes; a pin for unpin(). NoRoom beyond the request's cap or the cap of all pins."""
+        self.mend()
+        return lend("mpy_kv.paged.opening").pin(self, request, tokens)
+
+    def unpin(self, pin):
+        """Give up a pin. BadHandle if it is none, or was given up."""
+        self.mend()
+        row = -1
+        if type(pin) is int and pin >= 0:
+            row = pin & 0x3FF
+        if row < self.max_requests or row >= self.rows or self.open_rows[row] != _PIN:
+            row = -1
+        if row < 0 or pin >> 10 != self.gen[row] & 0x7FFFF:
+            raise BadHandle("pin %r is none of these requests, or was given up" % (pin,))
+        self.state[BUSY] = 1
+        by = self.pin_row[row]
+        if self.gen[by] == self.pin_gen[row]:
+            self.pinned[by] -= self.held[row]
+        self.state[PINNED] -= self.held[row]
+        self.release(row, self.geometry.pages - 1)
+
+    def moved(self):
+        """Ask the pool anew where every block lies: between steps, after its compact()."""
+        self.blocks.locate()
+
+    # Looking
+
+    def header(self, request):
+        """Region header of a request, a new dict: size (blocks it may hold), references (blocks it holds),
+        locked, length, valid, owner, and share, priority, pinned."""
+        return lend("mpy_kv.paged.audit").header(self, request)
+
+    def stats(self):
+        """Counts in blocks, a new dict."""
+        self.mend()
+        return lend("mpy_kv.paged.audit").stats(self)
+
+    def check(self):
+        """Number of broken invariants (0 = sound). O(blocks + rows * pages), allocates."""
+        self.mend()
+        return lend("mpy_kv.paged.audit").check(self)
+
+    def _refuse_pool(self):
+        raise NoRoom(
+            "the pool has no room for a block of %d bytes" % self.geometry.block_bytes,
+            1,
+            0,
+            evictable=self.blocks.meta[3],
+            unit="blocks",
+        )

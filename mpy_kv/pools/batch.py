@@ -1,0 +1,104 @@
+"""Many blocks of a fixed pool at once. Loaded when first called for, and kept: a lone sequence needs none.
+
+The arrays and what a handle is: see fixed.py.
+"""
+
+try:
+    import micropython
+except ImportError:
+    from .. import cpython as micropython
+
+from ..lend import lend
+
+
+@micropython.native
+def take_blocks(meta, word, n, out):
+    """n blocks or none: their handles into out[0:n]. 0, or EMPTY."""
+    top = meta[0]
+    if top - n < meta[3]:
+        return -1
+    for k in range(n):
+        top -= 1
+        i = word[top]
+        word[i] = out[k] = -1 - word[i]
+    meta[0] = top
+    return 0
+
+
+@micropython.native
+def give_blocks(meta, word, handles, n):
+    """Free handles[0:n], all or none. 0, or REFUSED - k where handles[k] is refused: also one that is
+    there twice."""
+    mask = meta[1]
+    last = 536870911 - meta[2]
+    free = -1 - meta[2]
+    top = meta[0]
+    wraps = 0
+    done = n
+    for k in range(n):
+        handle = handles[k]
+        i = handle & mask
+        if word[i] != handle:
+            done = k
+            break
+        # From now on its handle is refused.
+        if handle > last:
+            if handle > 536870911:
+                done = k
+                break
+            word[i] = free - handle + (536870912 - 2 * meta[2])
+            wraps += 1
+        else:
+            word[i] = free - handle
+        word[top + k] = i
+    if done < n:
+        for k in range(done):
+            word[handles[k] & mask] = handles[k]
+        return -2 - done
+    meta[0] = top + n
+    if wraps:
+        meta[6] = (meta[6] + wraps) & 0x3FFFFFFF
+    if meta[4]:
+        for k in range(n):
+            i = handles[k] & mask
+            meta[4] -= meta[7 + i]
+            meta[7 + i] = 0
+    return 0
+
+
+@micropython.native
+def take(meta, word, n, out):
+    """take_blocks, undone if an exception stops it."""
+    try:
+        return take_blocks(meta, word, n, out)
+    except BaseException as error:
+        lend("mpy_kv.pools.refusals").half_taken(meta, word)
+        raise error
+
+
+@micropython.native
+def give(meta, word, handles, n):
+    """give_blocks, undone if an exception stops it; its code for an item that is no int."""
+    try:
+        return give_blocks(meta, word, handles, n)
+    except BaseException as error:
+        k = lend("mpy_kv.pools.refusals").half_given(meta, word, handles, n)
+        if k < 0:
+            return k
+        raise error
+
+
+@micropython.native
+def check_out(pool, n, out):
+    """Refuse unless n is a number of blocks, and any handle can be written to out[0:n] and read back."""
+    if type(n) is int and n > 0:
+        try:
+            x = out[n - 1]
+            out[n - 1] = 0x1FFFFFFF
+            y = out[n - 1]
+            out[n - 1] = x
+            if type(y) is int and y == 0x1FFFFFFF:
+                return
+        except (TypeError, ValueError, IndexError, KeyError, OverflowError):
+            pass
+    lend("mpy_kv.pools.refusals").out(pool, n, out)

@@ -1,0 +1,121 @@
+"""What a fixed pool says when it refuses a call, and how a batch that was cut short is undone. Off every hot
+path.
+
+Lent (mpy_kv/lend.py), for the texts take memory. `pool` is the FixedPool, unchanged here.
+"""
+
+from ..errors import BadArgument, BadHandle, Locked, PoolFull
+from .fixed import BLOCKS, FIRST, LOCKS, MASK, STEP, TOP, WASTE
+
+
+def size(pool, size):
+    """A size that no block of this pool has."""
+    if type(size) is not int or size < 1:
+        raise BadArgument("size must be 1..%d bytes, got %r" % (pool.block_bytes, size))
+    raise PoolFull(
+        "block_bytes %d is too small" % pool.block_bytes,
+        size,
+        pool.free_bytes(),
+        pool.largest_free_bytes(),
+        pinned=pool._meta[LOCKS] * pool.block_bytes,
+        unit="bytes",
+    )
+
+
+def align(pool, align):
+    raise BadArgument("align must be a power of two, here at most %d; got %r" % (pool.align, align))
+
+
+def full(pool, size, n=1):
+    free = pool.free_bytes()
+    what = "all %d blocks are in use" % pool.n_blocks
+    if free:
+        what = "%d of %d blocks are free, not %d" % (pool._meta[TOP] - pool.n_blocks, pool.n_blocks, n)
+    raise PoolFull(
+        what,
+        size * n,
+        free,
+        pool.largest_free_bytes(),
+        pinned=pool._meta[LOCKS] * pool.block_bytes,
+        unit="bytes",
+    )
+
+
+def out(pool, n, out):
+    raise BadArgument(
+        "n must be a whole number from 1 up, and as many handles a list or array('i'); got n %r and %s"
+        % (n, type(out).__name__)
+    )
+
+
+def owner(pool, name, value):
+    raise BadArgument("%s must be 0..65535, got %r" % (name, value))
+
+
+def handle(pool, handle):
+    """One that is not of a block in use."""
+    mask = pool._meta[MASK]
+    if type(handle) is int and 0 <= handle < 1 << 29 and handle & mask < pool.n_blocks:
+        w = pool._word[handle & mask]
+        if w < 0:
+            w = -1 - w
+        if (w & (8 * mask + 7)) == (handle & (8 * mask + 7)):
+            raise BadHandle("handle %r is stale: its block was freed" % (handle,))
+    raise BadHandle("handle %r is not of this pool of %d blocks" % (handle, pool.n_blocks))
+
+
+def free(pool, one):
+    """A handle that cannot be freed."""
+    if type(one) is int and 0 <= one < 1 << 29:
+        i = one & pool._meta[MASK]
+        if i < pool.n_blocks and pool._word[i] == one | 1 << 29:
+            raise Locked("handle %r is locked: unlock it before freeing" % (one,))
+    handle(pool, one)
+
+
+def free_many(pool, handles, k):
+    """handles[k] cannot be freed, or was there before."""
+    if handles[k] in list(handles)[:k]:
+        raise BadHandle("handle %r is there twice" % (handles[k],))
+    free(pool, handles[k])
+
+
+def half_taken(meta, word):
+    """Undo take_blocks, whatever stopped it: what is in the stack is free."""
+    for top in range(meta[BLOCKS], meta[TOP]):
+        w = word[word[top]]
+        if w >= 0:
+            word[word[top]] = -1 - w
+
+
+def half_given(meta, word, handles, n):
+    """Undo give_blocks unless it was done, whatever stopped it. Its code for the first item that is no int,
+    or 0.
+
+    What it had begun to free is marked as free and not in the stack.
+    """
+    mask = meta[MASK]
+    code = 0
+    for k in range(n):
+        handle = handles[k]
+        if type(handle) is not int:
+            code = -2 - k
+            break
+        i = handle & mask
+        following = handle + meta[STEP]
+        if following >> 29:
+            following -= (1 << 29) - 2 * meta[STEP]
+        if i < meta[BLOCKS] and word[i] == -1 - following:
+            if _listed(meta, word, i):
+                meta[FIRST + i] = 0
+            else:
+                word[i] = handle
+    meta[WASTE] = sum(meta[FIRST:])
+    return code
+
+
+def _listed(meta, word, i):
+    for top in range(meta[BLOCKS], meta[TOP]):
+        if word[top] == i:
+            return True
+    return False

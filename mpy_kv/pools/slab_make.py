@@ -1,0 +1,96 @@
+"""Constructors' part of the slab pools: arguments checked, room taken, the empty pool written. Lent, see
+lend.py.
+
+Raises BadArgument before anything is taken from the arena, and the arena's NoRoom.
+"""
+
+from ..arena import Arena
+from ..errors import BadArgument, NoRoom
+from .slab import KINDS, LEAST, NONE, PER, RECORD, RECORDS, SLAB, SPARE
+from .units import FREE, UNITS
+
+MAX_OBJECTS = 1 << 20  # 20 bits of a handle
+MAX_CLASSES = 32
+MAX_CLASS = 1 << 25  # so that bytes not asked for and an alignment share a small int
+MAX_ALIGN = 1 << 16
+MAX_SLABS = 65534
+
+
+def place(arena, slab_bytes, n_slabs, classes, max_align, tag, regions):
+    """(base, alignment of the base) of SlabPool's arguments."""
+    if not isinstance(arena, Arena):
+        raise BadArgument("arena must be an Arena, got %s" % type(arena).__name__)
+    if type(slab_bytes) is not int or slab_bytes < 12 or slab_bytes % 4:
+        raise BadArgument("slab_bytes must be a multiple of 4 from 12 up, got %r" % (slab_bytes,))
+    if type(n_slabs) is not int or not 1 <= n_slabs <= MAX_SLABS:
+        raise BadArgument("n_slabs must be 1..%d, got %r" % (MAX_SLABS, n_slabs))
+    _check_classes(classes, slab_bytes, n_slabs)
+    if max_align is not None and (
+        type(max_align) is not int or not 4 <= max_align <= MAX_ALIGN or max_align & (max_align - 1)
+    ):
+        raise BadArgument("max_align must be a power of two 4..%d, got %r" % (MAX_ALIGN, max_align))
+    if tag is not None and (type(tag) is not int or not 0 <= tag <= 7):
+        raise BadArgument("tag must be 0..7, got %r" % (tag,))
+    if n_slabs * slab_bytes >> 30:
+        raise BadArgument("n_slabs * slab_bytes must be below 2^30, got %d" % (n_slabs * slab_bytes))
+    if 3 * len(classes) + regions * (len(classes) + 6) > NONE:
+        raise BadArgument("%d regions of %d classes are too many" % (regions, len(classes)))
+    align = max_align or 64
+    while True:
+        try:
+            return arena.take(n_slabs * slab_bytes, align), align
+        except NoRoom:
+            if max_align is not None or align == 4:
+                raise
+        align >>= 1
+
+
+def _check_classes(classes, slab_bytes, n_slabs):
+    if not isinstance(classes, (tuple, list)) or not 1 <= len(classes) <= MAX_CLASSES:
+        raise BadArgument("classes must be a tuple of 1..%d sizes, got %r" % (MAX_CLASSES, classes))
+    before = 0
+    for size in classes:
+        if type(size) is not int or size % 4 or size <= before:
+            raise BadArgument("classes must be rising multiples of 4, got %r" % (classes,))
+        before = size
+    if classes[0] * 3 > slab_bytes or classes[-1] > slab_bytes or classes[-1] > MAX_CLASS:
+        raise BadArgument(
+            "a slab of %d bytes must hold three of the smallest class, one of the largest, up to %d; got %r"
+            % (slab_bytes, MAX_CLASS, classes)
+        )
+    if n_slabs * (slab_bytes // classes[0]) > MAX_OBJECTS or slab_bytes // classes[0] >= NONE:
+        raise BadArgument(
+            "%d objects of the smallest class: at most %d; raise it"
+            % (n_slabs * (slab_bytes // classes[0]), MAX_OBJECTS)
+        )
+
+
+def empty(meta, slab, table, slab_bytes, n_slabs, classes, align, record):
+    """Write the empty pool, all its slabs in the stock; the largest alignment of its classes. record: entries
+    of one region in `table`."""
+    kinds = len(classes)
+    meta[PER] = slab_bytes // classes[0]
+    meta[KINDS] = kinds
+    meta[SPARE] = n_slabs
+    meta[SLAB] = slab_bytes
+    meta[RECORDS] = 3 * kinds
+    meta[RECORD] = record
+    meta[FREE] = meta[LEAST] = meta[UNITS] = n_slabs * slab_bytes
+    best = 4
+    for c in range(kinds):
+        natural = align
+        while classes[c] % natural or slab_bytes % natural:
+            natural >>= 1
+        table[3 * c] = classes[c]
+        table[3 * c + 1] = slab_bytes // classes[c]
+        table[3 * c + 2] = natural
+        best = max(best, natural)
+    for at in range(3 * kinds, len(table), record):
+        for k in range(kinds + 1):
+            table[at + k] = NONE
+    table[3 * kinds + kinds + 3] = n_slabs
+    for s in range(n_slabs):
+        slab[6 * s] = s + 1
+        slab[6 * s + 2] = NONE
+    slab[6 * n_slabs - 6] = NONE
+    return best

@@ -1,0 +1,249 @@
+"""Slab and region pool: a region is a quota of slabs, wherever they lie.
+
+A slab pool (slab.py) whose slabs go to regions. A region holds at most limit_slabs and is guaranteed
+guaranteed_slabs of them: it gets a slab if it holds fewer than its guarantee, or if after that there are
+still as many free slabs as other regions hold too few of theirs. So no region takes what another is
+guaranteed, and opening one with a guarantee that cannot be kept is refused. meta[UNFILLED] is the sum of
+what is guaranteed and not held, kept with every slab that changes hands: the decision is O(1).
+
+Objects of different regions never share a slab. close_region() gives all slabs of a region back at once,
+whatever lies in them: O(objects of these slabs). As any free slab serves any region, nothing is ever
+fragmented between regions; free objects in the slabs of a region are its own.
+
+The default region (None) is always open, may have every slab that is nobody else's, and is guaranteed none.
+A region's handle carries generation and tag like an object's: a closed one is refused. A region's record in
+`_table` (see slab.py) goes on with holders and owner; of a closed one `owner` is the next closed region.
+`_gate`: a word a region as in units.py. 4 * (classes + 7) bytes a region.
+"""
+
+try:
+    import micropython
+except ImportError:
+    from .. import cpython as micropython
+
+from ..errors import BadArgument
+from ..lend import lend
+from .slab import KINDS, PER, RECORD, RECORDS, SlabPool, take_object
+from .units import OWN, STEP, WRAP, UnitPool, find, words
+
+LOCKED_INSIDE = -3
+MAX_REGIONS = 1023
+NO_REGION = 65535
+# From the end of a region's lists of partly used slabs: full ones, then numbers.
+HELD, GUARANTEED, ALLOWED, HOLDERS, OWNER = range(1, 6)
+
+
+@micropython.native
+def open_quota(meta, table, at, limit, guaranteed):
+    """Give the region whose record is at `at` its quota. 0, or EMPTY if the guarantee cannot be kept."""
+    if guaranteed > meta[18] - meta[19]:
+        return -1
+    meta[19] += guaranteed
+    place = at + meta[16] + 1
+    table[place] = 0
+    table[place + 1] = guaranteed
+    table[place + 2] = limit
+    table[place + 3] = 1
+    return 0
+
+
+@micropython.native
+def close_quota(meta, word, lost, slab, table, at):
+    """Free every object of the region at `at` and give its slabs to the stock, its quota to nobody. 0, or
+    LOCKED_INSIDE. If it is stopped half-way, a second call does the rest."""
+    kinds = meta[16]
+    per = meta[15]
+    for k in range(kinds + 1):
+        s = table[at + k]
+        while s != 65535:
+            i = s * per
+            for j in range(i, i + slab[6 * s + 5]):
+                if word[j] >= 0x20000000:
+                    return -3
+            s = slab[6 * s]
+    step = meta[2]
+    wrap = meta[3]
+    for k in range(kinds + 1):
+        while table[at + k] != 65535:
+            s = table[at + k]
+            f = 6 * s
+            i = s * per
+            for j in range(i, i + slab[f + 5]):
+                w = word[j]
+                if w >= 0:
+                    meta[10] -= lost[j] & 0x1FFFFFF
+                    word[j] = -1 - ((w + step) & wrap)
+            c = slab[f + 2] & 31
+            used = slab[f + 3]
+            full = table[3 * c]
+            meta[6] -= used
+            meta[9] += meta[20] - full * (table[3 * c + 1] - used)
+            table[at + k] = slab[f]
+            slab[f] = meta[17]
+            slab[f + 2] = 65535
+            slab[f + 3] = 0
+            meta[17] = s
+            meta[18] += 1
+    place = at + kinds + 1
+    if table[place] < table[place + 1]:
+        meta[19] -= table[place + 1] - table[place]
+    table[place] = 0
+    table[place + 1] = 0
+    table[place + 2] = 0
+    table[place + 3] = 0
+    return 0
+
+
+class SlabRegionPool(SlabPool):
+    """As SlabPool, in up to `max_regions` regions beside the default one.
+
+    Fragmentation is 1 - servable / free in slabs: of those no region holds, the share that is in the stock.
+    """
+
+    name = "slab+region"
+    _extra = 6
+
+    def __init__(
+        self, arena, slab_bytes, n_slabs, classes=(64, 256), max_regions=16, max_align=None, tag=None
+    ):
+        if type(max_regions) is not int or not 1 <= max_regions <= MAX_REGIONS:
+            raise BadArgument("max_regions must be 1..1023, got %r" % (max_regions,))
+        self._make(arena, slab_bytes, n_slabs, classes, max_align, tag, 1 + max_regions)
+        self._doors, self._gate = words(max_regions, 0, 1, tag)
+        for k in range(max_regions):
+            self._table[self._place(k) + OWNER] = k + 1
+        self._table[self._place(max_regions - 1) + OWNER] = NO_REGION
+        self._table[self._all + self._meta[KINDS] + HOLDERS] = 1
+
+    def _place(self, k):
+        """Where in the record of region `k` (the default one apart) its lists of partly used slabs end."""
+        return self._meta[RECORDS] + (k + 1) * self._meta[RECORD] + self._meta[KINDS]
+
+    def _at(self, region):
+        """Where in `_table` the record of a region is."""
+        if region is None:
+            return self._meta[RECORDS]
+        return self._meta[RECORDS] + (self._door(region) + 1) * self._meta[RECORD]
+
+    def _door(self, region):
+        i = -2
+        if type(region) is int:
+            i = find(self._doors, self._gate, region)
+        if i < 0:
+            lend("mpy_kv.pools.regions_audit").refuse_region(self, region)
+        return i
+
+    def open_region(self, limit_slabs, guaranteed_slabs=0, owner=0):
+        """A region that holds at most `limit_slabs` and can always have `guaranteed_slabs`; its handle.
+
+        owner: 0..65535. BadArgument; PoolFull if so many slabs are not free and unpromised, or all
+        max_regions are open. O(1), allocates nothing.
+        """
+        if (
+            type(limit_slabs) is not int
+            or type(guaranteed_slabs) is not int
+            or not 0 <= guaranteed_slabs <= limit_slabs <= self.n_slabs
+            or limit_slabs == 0
+            or type(owner) is not int
+            or owner >> 16
+        ):
+            self._refuse_open("arguments", limit_slabs, guaranteed_slabs, owner)
+        k = self._doors[OWN]
+        if k == NO_REGION:
+            self._refuse_open("regions", limit_slabs, guaranteed_slabs, owner)
+        if open_quota(
+            self._meta, self._table, self._place(k) - self._meta[KINDS], limit_slabs, guaranteed_slabs
+        ):
+            self._refuse_open("slabs", limit_slabs, guaranteed_slabs, owner)
+        return self._opened(k, owner)
+
+    def _opened(self, k, owner):
+        place = self._place(k) + OWNER
+        self._doors[OWN] = self._table[place]
+        self._table[place] = owner
+        self._gate[k] = -1 - self._gate[k]
+        return self._gate[k]
+
+    def _refuse_open(self, why, limit, guaranteed, owner):
+        lend("mpy_kv.pools.regions_audit").refuse_open(self, why, limit, guaranteed, owner)
+
+    def retain_region(self, region):
+        """One holder more: it takes as many close_region() to close it."""
+        self._table[self._place(self._door(region)) + HOLDERS] += 1
+
+    def close_region(self, region):
+        """Give up one hold; with the last one all slabs go back and every handle into them is stale.
+
+        Holders left. Locked, and nothing has changed, if the last one leaves and something in it is locked.
+        BadHandle, also for the default region. After an exception from outside the region may be empty and
+        still open: close it again.
+        """
+        k = self._door(region)
+        place = self._place(k) + HOLDERS
+        if self._table[place] > 1:
+            self._table[place] -= 1
+            return self._table[place]
+        if self._shut(place - HOLDERS - self._meta[KINDS]):
+            lend("mpy_kv.pools.regions_audit").refuse_close(self, region)
+        self._gate[k] = -1 - (region + self._doors[STEP] & self._doors[WRAP])
+        self._table[place + 1] = self._doors[OWN]
+        self._doors[OWN] = k
+        return 0
+
+    @micropython.native
+    def _shut(self, at):
+        try:
+            return close_quota(self._meta, self._word, self._lost, self._slab, self._table, at)
+        except BaseException as error:
+            close_quota(self._meta, self._word, self._lost, self._slab, self._table, at)
+            raise error
+
+    @micropython.native
+    def alloc(self, size, align=4, region=None):
+        """As SlabPool.alloc, for a region; PoolFull also at its limit or where only what others are
+        guaranteed is left."""
+        at = self._all if region is None else self._at(region)
+        if type(size) is not int or size < 1 or type(align) is not int or align < 1 or align & (align - 1):
+            self._refuse_size(size, align)
+        h = take_object(self._meta, self._word, self._lost, self._slab, self._table, at, size, align)
+        if h < 0:
+            self._refuse_room(h, at, size, align)
+        return h
+
+    @micropython.native
+    def alloc_many(self, n, size, out, align=4, region=None):
+        """As SlabPool.alloc_many, for a region."""
+        self._all = self._at(region)
+        try:
+            UnitPool.alloc_many(self, n, size, out, align)
+        finally:
+            self._all = self._meta[RECORDS]
+
+    def largest_free_bytes(self, region=None):
+        """The most that one request of a region can get now, asked with the least alignment."""
+        return self._largest_at(self._all if region is None else self._at(region))
+
+    def region_of(self, handle):
+        """The region that an object is in, None for the default one."""
+        i = self._index(handle)
+        k = self._slab[6 * (i // self._meta[PER]) + 2] >> 5
+        return self._gate[k - 1] if k else None
+
+    def region_header(self, region):
+        """A new dict of a region (None: the default one). `size`, `used`: bytes of its slabs and of its
+        objects; `references`: holders; `locked`: locked objects; `objects`, `held_slabs`, `limit_slabs`,
+        `guaranteed_slabs`, `owner`. O(objects), allocates."""
+        return lend("mpy_kv.pools.regions_audit").header(self, self._at(region))
+
+    def _fragmentation(self, servable, free):
+        return lend("mpy_kv.pools.regions_audit").fragmentation(self)
+
+    def stats(self):
+        """As SlabPool.stats, and `regions`: how many are open beside the default one."""
+        found = lend("mpy_kv.pools.slab_audit").stats(self)
+        found["regions"] = len([w for w in self._gate if w >= 0])
+        return found
+
+    def check(self):
+        """Number of broken invariants (0 = sound). O(objects), allocates."""
+        return SlabPool.check(self) + lend("mpy_kv.pools.regions_audit").check(self)
