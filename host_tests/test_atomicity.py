@@ -1,8 +1,8 @@
 """An exception at any line of a cache, or at any kernel call, leaves the committed tokens as they were.
 
 Exceptions come from a trace function (before each line that cache.py and sequence.py execute) and from a
-kernel set that raises before or after each of its calls. Afterwards the old length and the old tokens must be there, and
-the step repeated must give the bytes and outputs of an undisturbed run.
+kernel set that raises before or after each of its calls. Afterwards the old length and the old tokens must be
+there, and the step repeated must give the bytes and outputs of an undisturbed run.
 """
 
 from __future__ import annotations

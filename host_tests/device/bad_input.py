@@ -384,7 +384,12 @@ def cases():
             case(name, BadArgument, said, lambda b, k=name, n=value: b.pools[k].alloc_many(2, n, [0, 0]))
         for value in (129, 513, 1 << 30, 1 << 31, (1 << 32) - 1, 1 << 70):
             said = ("needed %d" % value, "128")
-            case("%s alloc(%r)" % (name, value), PoolFull, said, lambda b, k=name, n=value: b.pools[k].alloc(n))
+            case(
+                "%s alloc(%r)" % (name, value),
+                PoolFull,
+                said,
+                lambda b, k=name, n=value: b.pools[k].alloc(n),
+            )
             case(name, PoolFull, said, lambda b, k=name, n=value: b.pools[k].grow(b.blocks[k], n))
         for value in (-1, 5, None, "x", 1.5, 1 << 29, 1 << 70, True):
             for method in ("free", "lock", "unlock", "is_locked", "owner", "offset", "size"):
