@@ -105,6 +105,13 @@ def batch():
     return _batch
 
 
+def next_tag():
+    """Mark of the next pool of any kind: 0..7 in turn."""
+    global _serial
+    _serial += 1
+    return (_serial - 1) & 7
+
+
 class FixedPool:
     """`n_blocks` blocks of `block_bytes` each at `base` of the arena, each on a multiple of `align`.
 
@@ -115,7 +122,6 @@ class FixedPool:
     name = "fixed"
 
     def __init__(self, arena, n_blocks, block_bytes, tag=None, align=4):
-        global _serial
         if not isinstance(arena, Arena):
             raise BadArgument("arena must be an Arena, got %s" % type(arena).__name__)
         if type(n_blocks) is not int or not 1 <= n_blocks <= MAX_BLOCKS:
@@ -132,8 +138,7 @@ class FixedPool:
         self.align = align
         self.base = arena.take(self.total_bytes, align)
         if tag is None:
-            tag = _serial & 7
-            _serial += 1
+            tag = next_tag()
         places = 2
         while places < n_blocks:
             places *= 2

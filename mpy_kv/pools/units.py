@@ -24,6 +24,7 @@ except ImportError:
 
 from ..lend import lend
 from ..port import ints
+from .fixed import next_tag
 
 # N: entries in `word`; MASK, STEP, WRAP: of a handle, its index bits, one generation, all its bits; HIGH and
 # HIGH_UNITS: the most ever in use; FREE and LOCKED count units, WASTE the bytes handed out and not asked for;
@@ -32,7 +33,6 @@ N, MASK, STEP, WRAP, ALLOCS, FREES, USED, HIGH, HIGH_UNITS = range(9)
 FREE, WASTE, LOCKS, LOCKED, UNITS, SHIFT, OWN = range(9, 16)
 LOCK = 0x20000000
 FULL, BAD, MOVES, NO_ENTRY = -1, -2, -3, -4
-_made = 4  # the first ones have other tags than the first fixed pools
 
 
 @micropython.native
@@ -69,10 +69,8 @@ def first_bad(meta, word, handles, n):
 
 def words(n, spare, own, tag):
     """(meta, word) of `n` blocks, `own` entries for the pool's own; `spare` indexes are never a block's."""
-    global _made
     if tag is None:
-        tag = _made & 7
-        _made += 1
+        tag = next_tag()
     bits = 1
     while 1 << bits < n + spare:
         bits += 1
