@@ -57,8 +57,8 @@ def codes_of(x: np.ndarray, sm: int, se: int) -> Ints:
     return np.sign(x).astype(np.int64) * (fits(n + sm) // (2 * sm))
 
 
-def encode(x: np.ndarray, group: int) -> tuple[Ints, Ints]:
-    """One vector [width] to codes [width] and float16 bit patterns [groups]."""
+def encode(x: np.ndarray, group: int, most: int) -> tuple[Ints, Ints]:
+    """One vector [width] to codes -most..most [width] and float16 bit patterns [groups]."""
     codes, halves = [], []
     for part in x.reshape(-1, group):
         largest = np.abs(part).max()
@@ -66,13 +66,13 @@ def encode(x: np.ndarray, group: int) -> tuple[Ints, Ints]:
             codes.append(np.zeros(group, np.int64))
             halves.append(0)
             continue
-        sm, se = scale_for(largest, 127, lowest=-24)
+        sm, se = scale_for(largest, most, lowest=-24)
         assert se <= 5, "not storable"
         half = np.float16(np.ldexp(float(sm), se))
         assert float(half) == np.ldexp(float(sm), se)
         codes.append(codes_of(part, sm, se))
         halves.append(int(half.view(np.uint16)))
-    return fits(np.concatenate(codes), -127, 127), np.array(halves, np.int64)
+    return fits(np.concatenate(codes), -most, most), np.array(halves, np.int64)
 
 
 def relative(halves: Ints) -> tuple[Ints, int]:
@@ -100,6 +100,7 @@ class Head:
     v: Ints
     v_scales: Ints
     sinks: int
+    v_unit: int = 1  # what a step of a value's code counts in sums of 8-bit codes
 
 
 def query_codes(q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, Ints, int, int]:
@@ -162,7 +163,7 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int, int]
     sums = []
     for piece in range(slices):
         u = fits((mantissas * factors[:, piece]) >> shifts, 0, (1 << 27) - 1)
-        codes = head.v.reshape(n, slices, -1)[:, piece] + 128
+        codes = fits(head.v * head.v_unit + 128, 1, 255).reshape(n, slices, -1)[:, piece]
         acc = np.zeros(codes.shape[1], np.int64)
         corr = 0
         for at in range(0, n, 8):
@@ -185,7 +186,8 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int, int]
             assert down >= 0
             acc = fits(acc + (fits(lane * factor) >> down))
             corr = fits(corr + (fits(128 * small * factor) >> down))
-        sums.append(acc - corr)
+        # Divided by the unit, halves up.
+        sums.append(fits(acc - corr + head.v_unit // 2) // head.v_unit)
     return fits(np.concatenate(sums)), top, total, bits
 
 
@@ -237,6 +239,7 @@ class Run:
         self.width = g["kv_heads"] * g["head_dim"]
         self.q_row = g["heads"] * g["head_dim"]
         self.int16 = self.cache.get("kv_shift") is not None
+        self.v_most = {"int8": 127, "int8-int4": 7}[self.geometry.get("codec", "int8")]
 
     def shifts(self, layer: int) -> tuple[int, int, int, int | None]:
         """k, v, q, out."""
@@ -259,10 +262,10 @@ class Run:
         k, v, _, _ = self.parts(token, layer)
         k_shift, v_shift, _, _ = self.shifts(layer)
         group = self.geometry["group"]
-        for which, x, shift in (("k", k, k_shift), ("v", v, v_shift)):
-            key = shift, x.tobytes()
+        for which, x, shift, most in (("k", k, k_shift, 127), ("v", v, v_shift, self.v_most)):
+            key = shift, most, x.tobytes()
             if key not in self.memo:
-                self.memo[key] = encode(values(x, shift), group)
+                self.memo[key] = encode(values(x, shift), group, most)
             self.stored[layer, which, position] = self.memo[key]
 
     def planes(self, layer: int, which: str, positions: list[int]) -> tuple[Ints, Ints]:
@@ -291,7 +294,8 @@ class Run:
             kv = h * g["kv_heads"] // g["heads"]
             cut = slice(kv * dim // group, kv * dim // group + slices)
             mine = slice(h * dim, (h + 1) * dim)
-            head = Head(k[:, kv], ks[:, cut], v[:, kv], vs[:, cut], sinks)
+            unit = 1 if self.v_most == 127 else 16
+            head = Head(k[:, kv], ks[:, cut], v[:, kv], vs[:, cut], sinks, unit)
             sink_query = values(qs[mine], q_shift) if self.sinks else None
             out.append(attend(head, values(q[mine], q_shift), sink_query, out_shift))
         return np.concatenate(out)
@@ -432,16 +436,32 @@ def golden_jobs() -> dict[str, tuple[dict, dict, list, np.ndarray]]:
     k, q, o = (list(c) for c in zip(*shifts))
     cache = {"kv_shift": [[a, a] for a in k], "q_shift": q, "out_shift": o}
     jobs["shifts_int16"] = g, cache, [["step", t] for t in range(10)], x.astype("<i2")
+
+    # Values in 4 bits: the same data, but for extremes that would not be storable.
+    for name in ("sinks_float32", "slices_int16", "head_dim_5", "head_dim_6", "head_dim_12", "extremes_int16"):
+        g, *rest = jobs[name]
+        jobs[f"int8_int4_{name}"] = {**g, "codec": "int8-int4"}, *rest
+    g, cache, ops, y = jobs["extremes_float32"]
+    y = y.copy()
+    y[7, 0, 64:128] = 7 * 65504.0
+    y[8, 0, 64:128] = -7 * 65504.0
+    jobs["int8_int4_extremes_float32"] = {**g, "codec": "int8-int4"}, cache, ops, y
     return jobs
 
 
 def write() -> None:
     GOLDENS.mkdir(exist_ok=True)
+    written: dict[bytes, str] = {}
     for name, (geometry, cache, ops, data) in golden_jobs().items():
         run = Run(geometry, cache, data).run(ops)
         job = {"geometry": geometry, "cache": cache, "ops": ops}
+        raw = data.tobytes()
+        if raw in written:
+            job["data"] = written[raw]  # whose file holds it
+        else:
+            written[raw] = name
+            (GOLDENS / f"{name}.data").write_bytes(raw)
         (GOLDENS / f"{name}.json").write_text(json.dumps(job) + "\n")
-        (GOLDENS / f"{name}.data").write_bytes(data.tobytes())
         (GOLDENS / f"{name}.out").write_bytes(run.image())
 
 

@@ -26,11 +26,13 @@ class Layout:
         self.width = self.kv_heads * self.head_dim
         self.slice_width = min(self.group, self.head_dim)
         self.slices = self.head_dim // self.slice_width
-        self.slice_bytes = -(-self.slice_width // 4) * 4
-        self.row = self.slices * self.slice_bytes
         self.groups = self.width // self.group
-        self.codes = self.kv_heads * self.slots * self.row
-        self.plane = self.codes + -(-self.groups * self.slots * 2 // 4) * 4
+        self.scales = -(-self.groups * self.slots * 2 // 4) * 4
+        # Of K and V.
+        self.bits = {"int8": (8, 8), "int8-int4": (8, 4)}[self.codec]
+        self.slice_bytes = [-(-self.slice_width * bits // 32) * 4 for bits in self.bits]
+        self.codes = [self.kv_heads * self.slots * self.slices * size for size in self.slice_bytes]
+        self.layer = sum(self.codes) + 2 * self.scales
 
     def slot(self, p: int) -> int:
         if self.capacity is not None or p < self.sinks:
@@ -39,12 +41,20 @@ class Layout:
 
     def planes(self, buffer: bytes, layer: int, value: bool) -> tuple[np.ndarray, np.ndarray]:
         """codes [kv_heads][slots][head_dim] as signed ints, scales [groups][slots] as float64."""
-        at = (2 * layer + value) * self.plane
-        codes = np.frombuffer(buffer, np.uint8, self.codes, at).astype(int) - 128
-        codes = codes.reshape(self.kv_heads, self.slots, self.slices, self.slice_bytes)
+        at = self.plane_at(layer, value)
+        codes = np.frombuffer(buffer, np.uint8, self.codes[value], at).astype(int)
+        if self.bits[value] == 4:
+            codes = np.stack([codes & 15, codes >> 4], axis=-1) - 8
+        else:
+            codes = codes - 128
+        codes = codes.reshape(self.kv_heads, self.slots, self.slices, -1)
         codes = codes[..., : self.slice_width].reshape(self.kv_heads, self.slots, self.head_dim)
-        scales = np.frombuffer(buffer, "<f2", self.groups * self.slots, at + self.codes)
+        scales = np.frombuffer(buffer, "<f2", self.groups * self.slots, at + self.codes[value])
         return codes, scales.reshape(self.groups, self.slots).astype(float)
+
+    def plane_at(self, layer: int, value: bool) -> int:
+        """Offset of a layer's K or V."""
+        return layer * self.layer + value * (self.codes[0] + self.scales)
 
     def read(self, buffer: bytes, layer: int, value: bool) -> np.ndarray:
         """Dequantised [slots][width]."""
@@ -53,12 +63,12 @@ class Layout:
         return (flat * scales.T[:, :, None]).reshape(self.slots, self.width)
 
 
-def encode(x: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:
+def encode(x: np.ndarray, group: int, most: int = 127) -> tuple[np.ndarray, np.ndarray]:
     """Codes and float16 scales of rows x [..., width], from the rule in words: the smallest float16 s with
-    127 s >= max|x|, codes round(x / s), halves away from zero."""
+    most * s >= max|x|, codes round(x / s), halves away from zero. most: 127 of int8, 7 of int4."""
     x = np.asarray(x, float)
     g = x.reshape(*x.shape[:-1], -1, group)
-    need = np.abs(g).max(-1) / 127
+    need = np.abs(g).max(-1) / most
     s = need.astype(np.float16)
     s = np.where(s.astype(float) < need, np.nextafter(s, np.float16(np.inf)), s).astype(np.float16)
     step = np.where(s > 0, s, 1).astype(float)[..., None]

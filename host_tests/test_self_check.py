@@ -33,7 +33,7 @@ def with_fault(name: str, fault: Callable[..., int]) -> Loader:
 
 
 def add_to_word(buf: bytearray, at: int, x: int) -> None:
-    plain._put32(buf, at, plain._get32(buf, at) + x)
+    plain.put32(buf, at, plain.get32(buf, at) + x)
 
 
 def signed_codes(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
@@ -71,7 +71,7 @@ def last_run_only(real: Any, buf: bytearray, same: Any, mask: int, a: Any) -> in
 def overflowing_lane(real: Any, buf: bytearray, same: Any, mask: int, a: Any) -> int:
     """av with lanes of 15 bits."""
     done = real(buf, same, mask, a)
-    if plain._get32(buf, a[P.SUMS]) > 1 << 28:
+    if plain.get32(buf, a[P.SUMS]) > 1 << 28:
         add_to_word(buf, a[P.SUMS], -(1 << 20))
     return done
 

@@ -17,7 +17,7 @@ from mpy_kv.kernels import params
 PACKAGE = Path(params.__file__).parents[1]
 
 
-def random_job(seed: int) -> Job:
+def random_job(seed: int, codec: str = "int8") -> Job:
     """A geometry, options, data and a sequence of operations, all by chance."""
     rng = np.random.default_rng(seed)
     kv_heads = int(rng.choice([1, 1, 2, 3, 4]))
@@ -31,6 +31,7 @@ def random_job(seed: int) -> Job:
         "kv_heads": kv_heads,
         "head_dim": head_dim,
         "group": int(rng.choice([*fitting, default_group(kv_heads, head_dim)])),
+        "codec": codec,
     }
     if rng.random() < 0.2:
         geometry["capacity"] = 48
@@ -79,13 +80,16 @@ def random_job(seed: int) -> Job:
             "out_shift": int(rng.integers(-2, 16)),
         }
         return Job(geometry, ops, *[np.clip(x * 2000, -32768, 32767) for x in parts], **options)
-    extreme = float(rng.choice([1, 1, 1e-5, 1e-8, 1e4]))
+    extreme = float(rng.choice([1, 1, 1e-5, 1e-8, 1e4 if codec == "int8" else 100]))
     return Job(geometry, ops, *[x * extreme for x in parts[:2]], *parts[2:])
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_viper_equals_plain(seed: int, upy) -> None:
-    job = random_job(seed)
+JOBS = [("int8", seed) for seed in range(40)] + [("int8-int4", seed) for seed in range(200, 224)]
+
+
+@pytest.mark.parametrize(("codec", "seed"), JOBS)
+def test_viper_equals_plain(codec: str, seed: int, upy) -> None:
+    job = random_job(seed, codec)
     plain, plain_buffer = job.plain()
     viper, viper_buffer = job.unix(upy)
     unsigned = f"u{plain.itemsize}"  # NaN or -0.0 would compare wrongly as floats
@@ -123,7 +127,7 @@ def test_files_with_native_code_are_known() -> None:
         if re.search(r"^\s*@micropython\.(native|viper)", path.read_text(), re.MULTILINE)
     }
     installed = re.findall(r'_here \+ "([^"]+)"', (PACKAGE / "__init__.py").read_text())
-    assert native == {*installed, "kernels/viper.py"}
+    assert native == {*installed, "kernels/viper.py", "kernels/int8_int4/viper.py"}
 
 
 def indexes(path: Path, array: str) -> dict[str, set[int]]:
@@ -160,8 +164,9 @@ def indexes(path: Path, array: str) -> dict[str, set[int]]:
     return found
 
 
+@pytest.mark.parametrize("package", ["", "int8_int4"])
 @pytest.mark.parametrize(("array", "extra"), [("a", {params.MASK31}), ("e", {params.E_MASK31})])
-def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]) -> None:
+def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int], package: str) -> None:
     """viper.py holds literals: function by function they are the numbers of the names in plain.py.
 
     Left out are the mask, which only native code needs, N and RUNS, as either tells a loop where to end, the
@@ -169,9 +174,10 @@ def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]
     """
     if array == "a":
         extra = extra | {params.N, params.RUNS, params.RUN, params.RUN + 1, params.SLICES}
-    plain = indexes(PACKAGE / "kernels" / "plain.py", array)
-    viper = indexes(PACKAGE / "kernels" / "viper.py", array)
-    assert len(viper) == 8
+    folder = PACKAGE / "kernels" / package
+    plain = indexes(folder / "plain.py", array)
+    viper = indexes(folder / "viper.py", array)
+    assert len(viper) == (2 if package else 8)
     for name, used in viper.items():
         assert used - extra == plain[name] - extra, name
 

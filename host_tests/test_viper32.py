@@ -30,7 +30,7 @@ def on_32_bits() -> KernelSet:
 def _known(on_32_bits: KernelSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """cache_job asks for kernels by name."""
     real = kernels.get
-    monkeypatch.setattr(kernels, "get", lambda name: on_32_bits if name == "viper32" else real(name))
+    monkeypatch.setattr(kernels, "get", lambda name, *of: on_32_bits if name == "viper32" else real(name, *of))
 
 
 def check(job: Job) -> None:

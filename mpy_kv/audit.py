@@ -6,7 +6,7 @@ Lent (mpy_kv/lend.py): no token needs it. Everything here allocates and changes 
 from .errors import BadArgument
 from .lend import lend
 
-BY_NAME = lend("mpy_kv.codecs").BY_NAME
+named = lend("mpy_kv.codecs").named
 
 
 def read(cache, layer, which, position):
@@ -17,7 +17,7 @@ def read(cache, layer, which, position):
         raise BadArgument("position %r is not visible" % (position,))
     g = cache.geometry
     codes, scales = cache.place(layer, which, position)
-    return [c * m * 2.0**e for c, m, e in BY_NAME[g.codec].read(cache.buffer, g, codes, scales)]
+    return [c * m * 2.0**e for c, m, e in named(g.codec).read(cache.buffer, g, which, codes, scales)]
 
 
 def stats(cache, pending):
@@ -50,10 +50,10 @@ def check(cache, newest_gone):
         bad += 1
     if len(set([cache.place(0, "k", p) for p in positions])) != len(positions):
         bad += 1
-    codec = BY_NAME[g.codec]
+    codec = named(g.codec)
     for layer in range(g.layers):
         for which in ("k", "v"):
             for p in positions:
                 codes, scales = cache.place(layer, which, p)
-                bad += codec.broken(cache.buffer, g, codes, scales)
+                bad += codec.broken(cache.buffer, g, which, codes, scales)
     return bad

@@ -30,7 +30,7 @@ _HIGH = const(4)  # of Sequence._turn
 # Those of kernels/params.py that run per token, as constants: a test holds the two together.
 _N = const(0)
 _RUNS = const(1)
-_RUN = const(39)
+_RUN = const(42)
 _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
@@ -120,9 +120,7 @@ class KVCache(Sequence):
 
     def place(self, layer, which, position):
         """Where in `buffer` a token's vector lies, which: "k" or "v": offsets of head 0's codes and of group
-        0's scale, the others head_stride and scale_stride further on. For tests and benches."""
-        g = self.geometry
+        0's scale, the others head_stride (of V: v_head_stride) and scale_stride further on. For tests and
+        benches."""
         self._check_layer(layer)
-        slot = g.slot(position)
-        base = self._codes[layer] + (g.plane_bytes if which == "v" else 0)
-        return base + slot * g.row_bytes, base + g.codes_bytes + slot * 2
+        return self.geometry.place(self._codes[layer], which, position)

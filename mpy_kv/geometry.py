@@ -9,8 +9,13 @@ _MAX_TOKENS = 1 << 26  # of a plan; what a cache can attend at once is MAX_VISIB
 MAX_VISIBLE = 1 << 19  # weights sum to < 2^(19 + 27), kept as 16 + 30 bits
 MAX_BYTES = 1 << 30  # offsets are small ints on 32-bit boards
 
-# Element types: bytes of a value, and whether a group of values has a scale.
-CODECS = {"int8": (1, True), "float16": (2, False), "float32": (4, False)}
+# Element types: bits of a value in K and in V, and whether a group of values has a scale.
+CODECS = {
+    "int8": (8, 8, True),
+    "int8-int4": (8, 4, True),
+    "float16": (16, 16, False),
+    "float32": (32, 32, False),
+}
 
 BATCH = 8  # tokens whose weights share one exponent in A.V; even, see kernels/plain.py
 
@@ -46,7 +51,8 @@ class Geometry:
     group: values that share one float16 scale (default: `default_group`, at most group_limit).
 
     Raises BadArgument naming the option. Shapes (SPEC.md): a layer's block holds, for K then V,
-    codes [kv_heads][slots][row_bytes] and scales [groups][slots] as little-endian float16.
+    codes [kv_heads][slots][row_bytes] and scales [groups][slots] as little-endian float16. Names of sizes
+    and strides are K's; V's stand beside them with v_ before.
     """
 
     block_tokens = None  # of a PagedGeometry (paged/geometry.py): tokens of a block
@@ -78,7 +84,7 @@ class Geometry:
                 "codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS)))
             )
         self.codec = codec
-        self.value_bytes, scaled = CODECS[codec]
+        bits, v_bits, scaled = CODECS[codec]
         if capacity is None:
             self.window = whole("window", window, 1, _MAX_TOKENS)
             self.sinks = whole("sinks", sinks, 0, _MAX_TOKENS - window)
@@ -117,19 +123,27 @@ class Geometry:
         # start on a word so that the kernels read whole words.
         self.slice_width = min(group, head_dim) if scaled else head_dim
         self.slices = head_dim // self.slice_width
-        self.slice_bytes = _up(self.slice_width * self.value_bytes, 4)
+        self.slice_bytes = _up(self.slice_width * bits, 32) // 8
+        self.v_slice_bytes = _up(self.slice_width * v_bits, 32) // 8
         self.row_bytes = self.slices * self.slice_bytes
+        self.v_row_bytes = self.slices * self.v_slice_bytes
+        # Codes and scales of one token in a layer, padding not counted: codes of a head end on a byte.
+        code_bits = _up(self.slice_width * bits, 8) + _up(self.slice_width * v_bits, 8)
+        self._token_bytes = self.kv_heads * self.slices * (code_bits // 8) + 4 * self.groups
+        self._sums = max(self.slices * _up(self.slice_width, 4), 8 * self.v_slice_bytes // v_bits)
         self._lay_out(self.slots)
         self._bytes = self._lay_scratch(self.layers * self.layer_bytes)
 
     def _lay_out(self, slots):
         """Strides and sizes of a layer whose planes have `slots` slots."""
         self.head_stride = slots * self.row_bytes
+        self.v_head_stride = slots * self.v_row_bytes
         self.scale_stride = slots * 2
         self.codes_bytes = self.kv_heads * self.head_stride
+        self.v_codes_bytes = self.kv_heads * self.v_head_stride
         self.scales_bytes = _up(self.groups * self.scale_stride, 4)
         self.plane_bytes = self.codes_bytes + self.scales_bytes
-        self.layer_bytes = 2 * self.plane_bytes
+        self.layer_bytes = self.plane_bytes + self.v_codes_bytes + self.scales_bytes
 
     def _lay_scratch(self, at):
         """Offsets of the scratch, from `at` on, that every layer and head uses in turn; where it ends."""
@@ -151,7 +165,7 @@ class Geometry:
         self.at_units = at
         at += 4 * ((m + BATCH - 1) // BATCH)
         self.at_sums = at
-        at += 4 * self.slices * _up(self.slice_width, 4)
+        at += 4 * self._sums
         self.at_queries = at
         return at + self.heads * self.query_bytes
 
@@ -161,7 +175,7 @@ class Geometry:
 
     def token_bytes(self):
         """Codes and scales of one token in all layers, padding not counted."""
-        return self.layers * 2 * (self.width * self.value_bytes + 2 * self.groups)
+        return self.layers * self._token_bytes
 
     def kv_bytes(self, tokens):
         """Codes and scales of `tokens` visible tokens in all layers (no spare slot, no padding)."""
@@ -172,6 +186,15 @@ class Geometry:
         if position < self.sinks:
             return position
         return self.sinks + (position - self.sinks) % self.ring_slots
+
+    def place(self, base, which, position):
+        """Offsets of head 0's codes and group 0's scale of a token, in a layer's block that begins at `base`;
+        which: "k" or "v"."""
+        slot = self.slot(position)
+        if which == "v":
+            base += self.plane_bytes
+            return base + slot * self.v_row_bytes, base + self.v_codes_bytes + slot * 2
+        return base + slot * self.row_bytes, base + self.codes_bytes + slot * 2
 
     def __repr__(self):
         return (

@@ -44,6 +44,7 @@ _HIGH = const(4)  # at least 1 + highest position whose slot may have been writt
 _STEP = const(5)  # tokens of this step; 0: none is begun, and the marks mean nothing
 
 # Those of kernels/params.py that run per token, as constants: a test holds the two together.
+_RUNS = const(1)
 _CODES = const(5)
 _VCODES = const(6)
 _SCALES = const(7)
@@ -59,6 +60,8 @@ _QUERY_BYTES = const(33)
 _SETS = const(34)
 _Q_SHIFT = const(35)
 _QUERIES = const(28)
+_V_RUNS = const(41)
+_RUN = const(42)
 _E_LAYER = const(0)
 _E_COUNT = const(3)
 _MASK = const(0x00FF00FF)
@@ -84,6 +87,9 @@ class Sequence:
         self._q_shift = q_shift
         self._out_shift = out_shift
         self._q_row = g.heads * g.head_dim
+        if a[_V_RUNS]:
+            self._look_keys = self._look
+            self._look = self._look_both
 
         # State. Each change is ordered so that an exception between any two lines (KeyboardInterrupt may
         # come anywhere) leaves the state before it, or the state after it: the store that decides comes last.
@@ -109,6 +115,25 @@ class Sequence:
 
     def _look(self, p):
         raise NotImplementedError
+
+    @micropython.native
+    def _look_both(self, p):
+        """As _look; then the runs of V, which are the same slots in rows of another length."""
+        self._look_keys(p)
+        g = self.geometry
+        a = self._a
+        row = g.row_bytes
+        less = row - g.v_row_bytes
+        i = _RUN
+        j = a[_V_RUNS] >> 2
+        n = a[_RUNS]
+        while n:
+            # Codes begin slot * row, scales slot * 2 behind the same place.
+            a[j] = a[i] - (a[i] - a[i + 1]) // (row - 2) * less
+            a[j + 1] = a[i + 2]
+            i += 4
+            j += 2
+            n -= 1
 
     def _lost(self, high):
         raise NotImplementedError
@@ -297,9 +322,13 @@ class Sequence:
         if kernels.query(buf, q, qs, a) < 0:
             self._refuse("value", "q", layer, i)
         slices = g.slices
-        plane = g.plane_bytes
         codes = self._codes[layer]
+        v_codes = codes + g.plane_bytes
         scales = codes + g.codes_bytes
+        v_scales = v_codes + g.v_codes_bytes
+        stride = g.head_stride
+        v_stride = g.v_head_stride
+        slice_scales = slices * g.scale_stride
         query = a[_QUERIES]
         query_bytes = a[_QUERY_BYTES]
         a[_SLICE] = 0
@@ -310,12 +339,14 @@ class Sequence:
         while kv:
             kv -= 1
             a[_CODES] = codes
-            a[_VCODES] = codes + plane
-            codes += g.head_stride
+            a[_VCODES] = v_codes
+            codes += stride
+            v_codes += v_stride
             if same_scales == 0:
                 a[_SCALES] = scales
-                a[_VSCALES] = scales + plane
-                scales += slices * g.scale_stride
+                a[_VSCALES] = v_scales
+                scales += slice_scales
+                v_scales += slice_scales
                 kernels.scales(buf, buf, 0, a)
                 kernels.scales(buf, buf, 1, a)
                 same_scales = per_scales

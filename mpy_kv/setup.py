@@ -9,12 +9,12 @@ from array import array
 from . import kernels as kernel_sets
 from .arena import Arena
 from .errors import BadArgument
-from .geometry import MAX_BYTES, MAX_VISIBLE, Geometry
+from .geometry import CODECS, MAX_BYTES, MAX_VISIBLE, Geometry
 from .lend import lend
 from .pools.fixed import FixedPool
 
 P = lend("mpy_kv.kernels.params")
-BY_NAME = lend("mpy_kv.codecs").BY_NAME
+STORED = lend("mpy_kv.codecs").NAMES
 
 
 def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
@@ -23,7 +23,7 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     if not isinstance(geometry, Geometry) or geometry.block_tokens is not None:
         raise BadArgument("geometry must be a Geometry, got %s" % type(geometry).__name__)
     check(geometry, geometry.bytes())
-    kernels = kernel_set(kernels)
+    kernels = kernel_set(kernels, geometry.codec)
     k_shift, v_shift, q_shift, out_shift = all_shifts(geometry.layers, kv_shift, q_shift, out_shift)
     arena = Arena(geometry.bytes(), buffer)
     pool, codes = _layer_blocks(geometry, arena)
@@ -32,23 +32,26 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     return kernels, arena.buffer, pool, codes, a, e, q_shift, out_shift
 
 
-def kernel_set(kernels):
-    """The given set of kernels, or the best; BadArgument if it is none."""
+def kernel_set(kernels, codec):
+    """The given set of kernels, or the best for this element type; BadArgument if it is none."""
     if kernels is None:
-        return kernel_sets.best()
-    for name in kernel_sets.FAMILY.names + ("name",):
+        return kernel_sets.best(codec)
+    for name in kernel_sets.NAMES + ("name",):
         if not hasattr(kernels, name):
             raise BadArgument(
                 "kernels must be a set from mpy_kv.kernels.get(name); %r has no %s" % (kernels, name)
             )
+    made_for = getattr(kernels, "codec", "int8")
+    if made_for != codec:
+        raise BadArgument("kernels %r are for codec %r, not %r" % (kernels.name, made_for, codec))
     return kernels
 
 
 def check(g, size):
     """Whether a cache of that geometry, in a buffer of `size` bytes, can be."""
-    if g.codec not in BY_NAME:
+    if g.codec not in STORED:
         raise BadArgument(
-            "codec %r is for sizes only; a cache takes %s" % (g.codec, ", ".join(sorted(BY_NAME)))
+            "codec %r is for sizes only; a cache takes %s" % (g.codec, ", ".join(STORED))
         )
     what = "window" if g.capacity is None else "capacity"
     if g.max_visible > MAX_VISIBLE:
@@ -119,8 +122,14 @@ def _layer_blocks(g, arena):
 def attention(g, first, runs=3):
     """The parameters `a`; first: what the geometry's offsets of scratch count from; runs: the most there can
     be, 3 of a ring."""
-    a = array("i", [0] * (P.RUN + 4 * runs))
+    k_bits, v_bits, _ = CODECS[g.codec]
+    apart = k_bits != v_bits
+    a = array("i", [0] * (P.RUN + (6 if apart else 4) * runs))
+    if apart:
+        a[P.V_RUNS] = 4 * (P.RUN + 4 * runs)
     a[P.ROW] = g.row_bytes
+    a[P.V_ROW] = g.v_row_bytes
+    a[P.V_WIDTH] = g.v_slice_bytes
     a[P.SLICES] = g.slices
     a[P.WIDTH] = g.slice_bytes
     a[P.SLICE_WIDTH] = g.slice_width
@@ -155,6 +164,10 @@ def encoding(g, codes, k_shift, v_shift):
     e[P.E_ROW] = g.row_bytes
     e[P.E_CODES] = g.codes_bytes
     e[P.E_PLANE] = g.plane_bytes
+    e[P.E_V_BYTES] = g.v_slice_bytes
+    e[P.E_V_HEAD] = g.v_head_stride
+    e[P.E_V_ROW] = g.v_row_bytes
+    e[P.E_V_CODES] = g.v_codes_bytes
     e[P.E_MASK31] = 0x7FFFFFFF
     for layer in range(g.layers):
         at = P.E_TABLE + 3 * layer

@@ -8,7 +8,7 @@ import sys
 from array import array
 
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.codecs.int8 import half
+from mpy_kv.codecs.scales import half
 from mpy_kv.errors import BadArgument
 from mpy_kv.kernels import params as P
 

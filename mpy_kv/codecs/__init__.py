@@ -1,9 +1,15 @@
 """Codecs: bytes <-> numbers. The hot path is in kernels/; a codec here reads a stored vector back.
 
-Protocol: NAME, read(buffer, geometry, at_codes, at_scales) -> list of (code, mantissa, exponent) with
-value = code * mantissa * 2^exponent, exact.
+Protocol, which being "k" or "v", at_codes and at_scales the offsets of head 0 and group 0 at a token's slot:
+  read(buffer, geometry, which, at_codes, at_scales) -> list of (code, mantissa, exponent), the values
+      code * mantissa * 2^exponent, exact
+  broken(buffer, geometry, which, at_codes, at_scales) -> number of codes and scales there that no encoder writes
+Reading allocates: it is for tests, snapshots and tools; storing is kernels.encode.
 """
 
-from . import int8
+NAMES = ("int8", "int8-int4")  # element types a cache can have; geometry.CODECS has sizes of more
 
-BY_NAME = {int8.NAME: int8}
+
+def named(name):
+    """The codec of that name, one of NAMES."""
+    return __import__(__name__ + "." + name.replace("-", "_"), None, None, ("x",))

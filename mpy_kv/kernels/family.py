@@ -13,6 +13,8 @@ from ..port import THUMB, load_native
 class KernelSet:
     """Functions by name as attributes; `functions`: dict or module. ValueError if one is missing."""
 
+    codec = "int8"  # element type of a cache's kernels; Variant makes others
+
     def __init__(self, name, functions, names):
         self.name = name
         for key in names:
@@ -46,20 +48,23 @@ class Family:
     def plain(self):
         """The plain twin: the definition."""
         if "plain" not in self._found:
-            self._found["plain"] = KernelSet("plain", lend(self.package + ".plain"), self.names)
+            self._found["plain"] = self._set_of("plain", lend(self.package + ".plain"))
         return self._found["plain"]
+
+    def _set_of(self, name, functions):
+        return KernelSet(name, functions, self.names)
 
     def _viper(self, skip=()):
         return load_native(self._folder + "viper.py", self.package, skip)
 
-    def _thumb(self):
+    def _thumb(self, skip=()):
         """What thumb.py lacks is viper's."""
         if not THUMB:
             raise ImportError("no Thumb assembler on this port")
-        found = load_native(self._folder + "thumb.py", self.package)
+        found = load_native(self._folder + "thumb.py", self.package, skip)
         for name in self.names:
-            if name not in found:
-                functions = dict(self._viper(found))
+            if name not in found and name not in skip:
+                functions = dict(self._viper(tuple(found) + tuple(skip)))
                 functions.update(found)
                 return functions
         return found
@@ -88,12 +93,16 @@ class Family:
                 why = "unknown; known: plain, " + known
         raise ValueError("kernels %r cannot be used here: %s" % (name, why))
 
+    def found(self, name):
+        """The set of that name if it is loaded, else None."""
+        return self._found.get(name)
+
     def _try(self, name, loader):
         """Load and check a set; None if it is good, else why not."""
         # A port without an emitter raises SyntaxError, a foreign .mpy ValueError, a missing file OSError;
         # a refusal of the code generator itself must not pass unseen.
         try:
-            found = KernelSet(name, loader(), self.names)
+            found = self._set_of(name, loader())
         except (ImportError, SyntaxError, ValueError, OSError) as error:
             return str(error)
         try:

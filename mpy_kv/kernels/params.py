@@ -44,7 +44,10 @@ Q_SHIFT = 35  # BIAS + q_shift; 0 = float32
 MASK31 = 36  # 0x7FFFFFFF
 SLICE_WIDTH = 37  # values of a slice
 QUERY_SET = 38  # bytes of one set in a query record
-RUN = 39  # the runs, oldest first, four numbers each: codes offset, scales offset, count, query set
+V_ROW = 39  # as ROW, of V
+V_WIDTH = 40  # as WIDTH, of V
+V_RUNS = 41  # byte offset in `a` of V's own runs, two numbers each: codes offset, count; 0: RUN serves V too
+RUN = 42  # the runs, oldest first, four numbers each: codes offset, scales offset, count, query set
 A_COUNT = RUN + 4 * 3  # sinks, and a ring in two parts
 
 # e: encode
@@ -62,7 +65,11 @@ E_ROW = 10  # bytes between slots
 E_CODES = 11  # bytes of a plane's codes; its scales follow
 E_PLANE = 12  # bytes from K to V
 E_MASK31 = 13
-E_TABLE = 14  # three numbers a layer: codes of slot 0, BIAS + shift of k (0 = float32), the same of v
+E_V_BYTES = 14  # as E_BYTES, E_HEAD, E_ROW and E_CODES, of V
+E_V_HEAD = 15
+E_V_ROW = 16
+E_V_CODES = 17
+E_TABLE = 18  # three numbers a layer: codes of slot 0, BIAS + shift of k (0 = float32), the same of v
 
 MASK = 0x00FF00FF  # argument of qk() and av(): bytes 0 and 2 of a word
 BIAS = 64  # shifts are -32..31 and stored non-negative

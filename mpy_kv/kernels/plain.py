@@ -81,17 +81,17 @@ def _get16(buf, at):
     return buf[at] | buf[at + 1] << 8
 
 
-def _put16(buf, at, x):
+def put16(buf, at, x):
     buf[at] = x & 255
     buf[at + 1] = x >> 8
 
 
-def _get32(buf, at):
+def get32(buf, at):
     x = buf[at] | buf[at + 1] << 8 | buf[at + 2] << 16 | buf[at + 3] << 24
     return x - (1 << 32) if x >> 31 else x
 
 
-def _put32(buf, at, x):
+def put32(buf, at, x):
     buf[at] = x & 255
     buf[at + 1] = x >> 8 & 255
     buf[at + 2] = x >> 16 & 255
@@ -141,11 +141,34 @@ def _scale(big, e, qmax):
     return (t + (1 << k) - 1) >> k, e + k, t, k
 
 
-def _code(m, exp, sm, se):
+def _rounded(m, exp, sm, se):
     """round(m * 2^exp / (sm * 2^se)), halves away from zero: floor((2|x| + s) / 2s), exact."""
     s = exp + 1 - se
     n = m << s if s >= 0 else m >> -s
     return (n + sm) // (2 * sm)
+
+
+def code_of(x, i, shift, sm, se):
+    """x[i] / (sm * 2^se) rounded, halves away from zero."""
+    negative, m, exp = _magnitude(x, i, shift)
+    code = _rounded(m, exp, sm, se)
+    return -code if negative else code
+
+
+def group_scale(x, at, count, shift, qmax):
+    """(float16 bits, sm, se) of the smallest float16 sm * 2^se with qmax times it >= every magnitude of
+    x[at:at+count]; 0, 1, 0 for zeros, None beyond 65504 and where a value is not finite."""
+    big, exp = _largest(x, at, count, shift)
+    if not big:
+        return 0, 1, 0
+    sm, se, t, k = _scale(big, exp, qmax)
+    if se > 5:
+        return None
+    if se < -24:
+        k += -24 - se
+        sm = (t + (1 << k) - 1) >> k if k <= 30 else 1
+        return sm, sm, -24
+    return (se + 25 << 10) + sm - 1024, sm, se
 
 
 def encode(buf, k, v, e):
@@ -171,31 +194,19 @@ def _encode(buf, x, e, head, scale_at, shift):
     at = e[E_AT]
     piece = 0
     for _ in range(e[E_COUNT] // e[E_GROUP]):
-        big, exp = _largest(x, at, e[E_GROUP], shift)
-        sm, se, half = 1, 0, 0
-        if big:
-            sm, se, t, k = _scale(big, exp, 127)
-            if se > 5:
-                return False
-            if se < -24:
-                k += -24 - se
-                sm = (t + (1 << k) - 1) >> k if k <= 30 else 1
-                se = -24
-                half = sm
-            else:
-                half = (se + 25 << 10) + sm - 1024
-        _put16(buf, scale_at, half)
+        scale = group_scale(x, at, e[E_GROUP], shift, 127)
+        if scale is None:
+            return False
+        half, sm, se = scale
+        put16(buf, scale_at, half)
         scale_at += e[E_STRIDE]
         for _ in range(e[E_GROUP] // e[E_WIDTH]):
             out = head + piece * e[E_BYTES]
             for c in range(e[E_BYTES]):
                 code = 0
                 if c < e[E_WIDTH]:
-                    neg, m, exp = _magnitude(x, at, shift)
+                    code = code_of(x, at, shift, sm, se)
                     at += 1
-                    code = _code(m, exp, sm, se)
-                    if neg:
-                        code = -code
                 buf[out + c] = 128 + code
             piece += 1
             if piece == e[E_SLICES]:
@@ -242,27 +253,27 @@ def query(buf, q, qs, a):
                     for i in range(4):
                         if w + i < a[SLICE_WIDTH]:
                             neg, m, exp = _magnitude(x, first + w + i, shift)
-                            c[i] = _code(m, exp, sm, se)
+                            c[i] = _rounded(m, exp, sm, se)
                             total += c[i]
                             if neg:
                                 c[i] = -c[i]
                     const += (c[2] < 0) + (c[3] < 0) - 128 * (c[0] + c[1] + c[2] + c[3])
-                    _put32(buf, word_at, c[2] + (c[0] << 16))
-                    _put32(buf, word_at + 4, c[3] + (c[1] << 16))
+                    put32(buf, word_at, c[2] + (c[0] << 16))
+                    put32(buf, word_at + 4, c[3] + (c[1] << 16))
                     word_at += 8
                 if a[WIDTH] & 4:
-                    _put32(buf, word_at, 0)
-                    _put32(buf, word_at + 4, 0)
+                    put32(buf, word_at, 0)
+                    put32(buf, word_at + 4, 0)
                     word_at += 8
-                _put32(buf, const_at + 4 * piece, const)
+                put32(buf, const_at + 4 * piece, const)
             most = max(most, total)
-        _put32(buf, rec, sm)
-        _put32(buf, rec + 4, se + 2048)
+        put32(buf, rec, sm)
+        put32(buf, rec + 4, se + 2048)
         r = 0
         while (127 * most >> r) + a[SLICES] > 1 << 15:  # B3
             r += 1
-        _put32(buf, rec + 8, r)
-        _put32(buf, rec + 12, at)
+        put32(buf, rec + 8, r)
+        put32(buf, rec + 12, at)
     return 0
 
 
@@ -291,7 +302,7 @@ def scales(buf, same, which, a):
                     m += 1024
                 else:
                     e = 1
-                _put16(buf, out, m << 4 >> top - e)
+                put16(buf, out, m << 4 >> top - e)
                 out += 2
     return 0
 
@@ -311,11 +322,11 @@ def qk(buf, same, mask, a):
     padded = (words + 1) // 2 * 2
     for r in range(a[RUNS]):
         set_at = a[QUERY] + 16 + (a[SINK_QUERY] if a[RUN + 4 * r + 3] else 0)
-        const = _get32(buf, set_at + 4 * a[SLICE])
+        const = get32(buf, set_at + 4 * a[SLICE])
         q_at = set_at + 4 * a[SLICES] + 8 * padded * a[SLICE]
         q = []
         for i in range(words):
-            even, odd = _get32(buf, q_at + 8 * i), _get32(buf, q_at + 8 * i + 4)
+            even, odd = get32(buf, q_at + 8 * i), get32(buf, q_at + 8 * i + 4)
             for low, word in ((0, even), (1, odd)):
                 half = (word & 0xFFFF ^ 0x8000) - 0x8000
                 q.append((4 * i + low, (word - half) >> 16))
@@ -326,7 +337,7 @@ def qk(buf, same, mask, a):
             dot = const
             for k, c in q:
                 dot += buf[row + k] * c
-            _put32(buf, out, dot)
+            put32(buf, out, dot)
             out += 4
             row += a[ROW]
     return 0
@@ -337,13 +348,13 @@ def score(buf, same, spare, a):
 
     `spare` is any number: viper uses its register."""
     s = a[SLICE]
-    r = _get32(buf, a[QUERY] + 8)
+    r = get32(buf, a[QUERY] + 8)
     top = -(1 << 31)
     for t in range(a[N]):
-        y = (_get32(buf, a[DOTS] + 4 * t) >> r) * _get16(buf, a[KSCALE] + s * a[SCALE_ROW] + 2 * t)  # B3
+        y = (get32(buf, a[DOTS] + 4 * t) >> r) * _get16(buf, a[KSCALE] + s * a[SCALE_ROW] + 2 * t)  # B3
         if s:
-            y += _get32(buf, a[SCORES] + 4 * t)
-        _put32(buf, a[SCORES] + 4 * t, y)
+            y += get32(buf, a[SCORES] + 4 * t)
+        put32(buf, a[SCORES] + 4 * t, y)
         top = max(top, y)
     a[MAX] = top
     return 0
@@ -375,11 +386,11 @@ def weights(buf, same, tables, a):
     Batches of 8 count from the oldest visible token, whatever the runs: ring and pages of any size give
     the same bits. UNITS[batch] = factor | shift << 16 of av(); CORR: see there.
     """
-    m = _get32(buf, a[QUERY]) * a[LOG_SCALE]
+    m = get32(buf, a[QUERY]) * a[LOG_SCALE]
     k = 10 if m < 1 << 25 else 11
     m >>= k
-    se = _get32(buf, a[QUERY] + 4) - 2048
-    e = a[LOG_EXP] + 21 - k - se - a[KEXP] - _get32(buf, a[QUERY] + 8)
+    se = get32(buf, a[QUERY] + 4) - 2048
+    e = a[LOG_EXP] + 21 - k - se - a[KEXP] - get32(buf, a[QUERY] + 8)
     # t = d * m / 2^e. Only t < 7168 (28 doublings) counts; d >> down then fits 16 bits, as m >= 2^14.
     down = 0
     if e < 1:
@@ -393,7 +404,7 @@ def weights(buf, same, tables, a):
     for b in range(0, n, _BATCH):
         us = []
         for i in range(b, min(b + _BATCH, n)):
-            d = a[MAX] - _get32(buf, a[SCORES] + 4 * i) >> down
+            d = a[MAX] - get32(buf, a[SCORES] + 4 * i) >> down
             t = d * m >> e
             u = 0
             if t < 7168:
@@ -402,9 +413,9 @@ def weights(buf, same, tables, a):
             us.append(u)
         ps, e_batch, factor = _small(us)
         for i, p in enumerate(ps):
-            _put32(buf, a[DOTS] + 4 * (b + i), p)
+            put32(buf, a[DOTS] + 4 * (b + i), p)
         r = min(unit - e_batch, 31)
-        _put32(buf, a[UNITS] + 4 * (b // _BATCH), factor | r << 16)
+        put32(buf, a[UNITS] + 4 * (b // _BATCH), factor | r << 16)
         corr += (sum(ps) << 7) * factor >> r
     a[WHI] = total >> 16
     a[WLO] = total & 0xFFFF
@@ -426,10 +437,10 @@ def av(buf, same, mask, a):
         for b in range(0, len(rows), _BATCH):
             lane = 0
             for t in range(b, min(b + _BATCH, len(rows))):
-                lane += buf[rows[t] + c] * _get32(buf, a[DOTS] + 4 * t)
-            w = _get32(buf, a[UNITS] + 4 * (b // _BATCH))
+                lane += buf[rows[t] + c] * get32(buf, a[DOTS] + 4 * t)
+            w = get32(buf, a[UNITS] + 4 * (b // _BATCH))
             total += lane * (w & 0xFFFF) >> (w >> 16)
-        _put32(buf, a[SUMS] + 4 * c, total)
+        put32(buf, a[SUMS] + 4 * c, total)
     return 0
 
 
@@ -446,10 +457,10 @@ def emit(buf, a, out):
     # and a little, however peaked the weights are.
     down = we + 8 - _bits(a[N]) - 5
     x = a[KEXP + 1] - 36
-    at = _get32(buf, a[QUERY] + 12) + a[SLICE] * a[SLICE_WIDTH]
+    at = get32(buf, a[QUERY] + 12) + a[SLICE] * a[SLICE_WIDTH]
     shift = a[OUT_SHIFT]
     for c in range(a[SLICE_WIDTH]):
-        z = _get32(buf, a[SUMS] + 4 * c) - a[CORR]
+        z = get32(buf, a[SUMS] + 4 * c) - a[CORR]
         z = (z + (1 << down >> 1) >> down if down > 0 else z << -down) * inv
         if shift:
             s = -(x + shift - BIAS)

@@ -34,12 +34,12 @@ def _noise(count, seed, amplitude):
     return values
 
 
-def _drive(kernels, shape):
+def _drive(kernels, shape, codec):
     """(buffer, outputs) after a ring has wrapped, for one shape."""
     from ..cache import KVCache
 
     layers, heads, kv_heads, head_dim, window, sinks, group, int16 = shape
-    g = Geometry(layers, heads, kv_heads, head_dim, window=window, sinks=sinks, group=group)
+    g = Geometry(layers, heads, kv_heads, head_dim, window, sinks, codec=codec, group=group)
     cache = KVCache(g, kv_shift=[(6, 9)] if int16 else None, kernels=kernels)
     out = array("h" if int16 else "f", [0] * (heads * head_dim))
     outs = []
@@ -62,19 +62,21 @@ def _drive(kernels, shape):
     return cache.buffer, outs
 
 
-def _takes(kernels, value):
-    """Whether a key, then a query, with such a value is taken; both must be refused when out of range."""
+def _takes(kernels, value, codec):
+    """Which of key, value and query with such a number are taken; all must be refused."""
     from ..cache import KVCache
 
-    cache = KVCache(Geometry(1, 1, 1, 4, window=1), kernels=kernels)
+    cache = KVCache(Geometry(1, 1, 1, 4, window=1, codec=codec), kernels=kernels)
     good = array("f", [1, 2, 3, 4])
     bad = array("f", [1, value, 3, 4])
     taken = []
-    try:
-        cache.append(0, bad, good)
-        taken.append("key")
-    except OutOfRange:
-        cache.append(0, good, good)
+    for name, k, v in (("key", bad, good), ("value", good, bad)):
+        try:
+            cache.append(0, k, v)
+            taken.append(name)
+        except OutOfRange:
+            pass
+    cache.append(0, good, good)
     try:
         cache.attend(0, bad, array("f", [0] * 4))
         taken.append("query")
@@ -83,11 +85,11 @@ def _takes(kernels, value):
     return taken
 
 
-def compare(reference, candidate):
+def compare(reference, candidate, codec="int8"):
     """"" if the sets agree, else where they first differ."""
     for n, shape in enumerate(_SHAPES):
-        want, want_out = _drive(reference, shape)
-        got, got_out = _drive(candidate, shape)
+        want, want_out = _drive(reference, shape, codec)
+        got, got_out = _drive(candidate, shape, codec)
         if want != got:
             at = 0
             while want[at] == got[at]:
@@ -96,6 +98,6 @@ def compare(reference, candidate):
         if want_out != got_out:
             return "attention output, check %d" % n
     for text in ("inf", "-inf", "nan"):
-        if _takes(candidate, float(text)):
+        if _takes(candidate, float(text), codec):
             return "the refusal of %s" % text
     return ""

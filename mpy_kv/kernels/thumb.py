@@ -38,7 +38,7 @@ def qk(r0, r1, r2, r3):
     ldr(r4, [r3, 4])
     data(2, 0x9404)  # str r4, [sp, 16]
     mov(r4, r3)
-    add(r4, 156)
+    add(r4, 168)
     data(2, 0x9403)  # str r4, [sp, 12]
     label(RUN)
     data(2, 0x9B00)  # ldr r3, [sp, 0]
@@ -644,7 +644,7 @@ def av(r0, r1, r2, r3):
     sub(r4, 8)
     mov(r12, r4)
     mov(r4, r3)
-    add(r4, 156)
+    add(r4, 168)
     data(2, 0x9403)  # str r4, [sp, 12]
     data(2, 0x9A09)  # ldr r2, [sp, 36]
     label(BATCH)
@@ -1027,7 +1027,7 @@ def scales(r0, r1, r2, r3):
     data(2, 0x9403)  # str r4, [sp, 12]
     label(LARGEST)  # r1 largest, r2 scales of the slice, r6 run, r7 runs left
     mov(r6, r3)
-    add(r6, 156)
+    add(r6, 168)
     ldr(r7, [r3, 4])
     label(PART)
     ldr(r0, [r6, 4])
@@ -1073,7 +1073,7 @@ def scales(r0, r1, r2, r3):
     ldr(r4, [r3, 4])
     data(2, 0x9406)  # str r4, [sp, 24]
     mov(r4, r3)
-    add(r4, 156)
+    add(r4, 168)
     data(2, 0x9405)  # str r4, [sp, 20]
     label(RUN)
     data(2, 0x9C05)  # ldr r4, [sp, 20]
@@ -1148,7 +1148,7 @@ def encode(r0, r1, r2, r3):
     mov(r6, 12)
     mul(r4, r6)
     add(r4, r4, r3)
-    add(r4, 56)
+    add(r4, 72)
     data(2, 0x940A)  # str r4, [sp, 40]
     label(VECTOR)
     data(2, 0x9801)  # ldr r0, [sp, 4]

@@ -16,7 +16,7 @@ _HI = const(16)
 @micropython.viper
 def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
     base = int(out)
-    layer = ptr32(int(e) + 56 + int(e[0]) * 12)
+    layer = ptr32(int(e) + 72 + int(e[0]) * 12)
     mask31 = int(e[13])
     value = 0
     while value < 2:
@@ -310,7 +310,7 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
     s = int(a[3])
     while s:
         s -= 1
-        r = ptr32(int(a) + 156)
+        r = ptr32(int(a) + 168)
         left = int(a[1])
         while left:
             left -= 1
@@ -347,7 +347,7 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
     while s:
         s -= 1
         o = ptr16(dst)
-        r = ptr32(int(a) + 156)
+        r = ptr32(int(a) + 168)
         left = int(a[1])
         while left:
             left -= 1
@@ -376,7 +376,7 @@ def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
     words = (int(a[4]) + 7) & 0x7FF8
     col = 0
     while col < words:
-        r = ptr32(int(a) + 156)
+        r = ptr32(int(a) + 168)
         left = int(a[1])
         y = ptr32(base + int(a[11]))
         while left:
@@ -670,7 +670,7 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
         o = ptr32(base + int(a[16]) + (col << 2))
         sh = ptr32(base + int(a[15]))
         p = ptr32(base + int(a[11]))
-        r = ptr32(int(a) + 156)
+        r = ptr32(int(a) + 168)
         total = int(a[0])
         n = 0
         e0 = 0

@@ -34,11 +34,11 @@ _STEP = const(5)
 # Of kernels/params.py
 _N = const(0)
 _RUNS = const(1)
-_RUN = const(39)
+_RUN = const(42)
 _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
-_E_TABLE = const(14)
+_E_TABLE = const(18)
 
 # Of Request._own. _KNOWN: tokens whose ids are known and whose full blocks are in the index; less than the
 # length where a commit brought no id. _CHAIN: block of the last full one of these, or -1 - root; then its
@@ -165,9 +165,7 @@ class Request(Sequence):
         g = self.geometry
         requests = self.requests
         block = requests.table[self._base + g.entry(position // g.block_tokens)]
-        base = requests.blocks.at[block] + self._codes[layer] + (g.plane_bytes if which == "v" else 0)
-        slot = g.slot(position)
-        return base + slot * g.row_bytes, base + g.codes_bytes + slot * 2
+        return g.place(requests.blocks.at[block] + self._codes[layer], which, position)
 
     # The step
 

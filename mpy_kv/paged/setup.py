@@ -53,7 +53,7 @@ def pin_limit(value, blocks):
 
 def numbers(g, codes, scratch, kernels, kv_shift, q_shift, out_shift):
     """(kernels, parameters a and e of kernels/params.py, per-layer BIAS + q_shift, the same of out_shift)."""
-    kernels = setup.kernel_set(kernels)
+    kernels = setup.kernel_set(kernels, g.codec)
     k_shift, v_shift, q_shift, out_shift = setup.all_shifts(g.layers, kv_shift, q_shift, out_shift)
     # A run a page, one more where the sinks end within a page, one where a window begins within one.
     a = setup.attention(g, scratch, g.pages + 2)

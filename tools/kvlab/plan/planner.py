@@ -10,7 +10,7 @@ from kvlab.errors import BadInput
 from kvlab.plan.shape import Model
 from kvlab.plan.sizes import Need, need
 from kvlab.plan.targets import Part, Target
-from mpy_kv.codecs import BY_NAME
+from mpy_kv.codecs import NAMES as STORED
 from mpy_kv.geometry import CODECS
 
 MOST_TOKENS = 1 << 26  # how far the search for the largest context goes
@@ -253,8 +253,8 @@ def _warnings(model: Model, target: Target, q: Question, one: Need) -> list[str]
             f"a context of {one.context:,} tokens is more than the {model.seq_len:,} {model.id} was"
             f" trained for, and the app refuses it: {remedy}"
         )
-    if target.kind == "board" and q.codec not in BY_NAME:
-        said.append(f"{q.codec} is a size to compare with: caches on a board store {', '.join(BY_NAME)}")
+    if target.kind == "board" and q.codec not in STORED:
+        said.append(f"{q.codec} is a size to compare with: caches on a board store {', '.join(STORED)}")
     if model.latent:
         said.append("keys and values are one latent a layer: bytes of it, no buffer of mpy_kv")
     return said
@@ -276,7 +276,7 @@ def _advice(model: Model, target: Target, q: Question) -> list[str]:
         times = -(-rest // target.room)
         said.append(f"without any cache it takes {rest:,} bytes, {times} times the {target.main.name}")
         return said
-    known = CODECS if target.kind == "profile" else BY_NAME
+    known = CODECS if target.kind == "profile" else STORED
     for codec in known:
         if codec != q.codec and fits(model, target, _with(q, codec=codec)):
             said.append(f"--codec {codec} fits as it is")

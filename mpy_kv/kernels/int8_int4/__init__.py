@@ -1,0 +1,13 @@
+"""Kernels of the element type int8-int4: keys as in int8, values in 4 bits.
+
+Values are symmetric groups too: the smallest float16 s with 7 s >= the largest magnitude, codes -7..7 stored
+as code + 8, two a byte, the low nibble first. Only encode and av differ: av takes a nibble for 16 times
+itself, so that offset, weights and sums have the bounds of int8.
+"""
+
+from .. import FAMILY as _BASE
+from ..variant import Variant
+
+FAMILY = Variant(
+    __name__, __file__[: __file__.rfind("/") + 1], _BASE, "int8-int4", ("encode", "av")
+)

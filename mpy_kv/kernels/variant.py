@@ -1,0 +1,49 @@
+"""Kernel sets of another element type: a few kernels of its own, the rest those of a base family.
+
+Allocates as a Family does. Native code of the base that is loaded is not loaded again; where it is not, what
+the element type has of its own is left out of it.
+"""
+
+from ..lend import lend
+from .family import Family
+
+
+class Variant(Family):
+    """`codec`: the element type; its kernels `own` lie in `package` and `folder`, as a Family's do."""
+
+    def __init__(self, package, folder, base, codec, own):
+        Family.__init__(self, package, folder, base.names)
+        self._base = base
+        self._codec = codec
+        self._own = own
+        self._others = tuple([name for name in base.names if name not in own])
+
+    def plain(self):
+        if "plain" not in self._found:
+            functions = self._rest(self._base.plain())
+            own = lend(self.package + ".plain")
+            for name in self._own:
+                functions[name] = getattr(own, name)
+            self._found["plain"] = self._set_of("plain", functions)
+        return self._found["plain"]
+
+    def _set_of(self, name, functions):
+        made = Family._set_of(self, name, functions)
+        made.codec = self._codec
+        return made
+
+    def _rest(self, kernels):
+        return {name: getattr(kernels, name) for name in self._others}
+
+    def _viper(self, skip=()):
+        return self._mixed("viper", Family._viper, skip)
+
+    def _thumb(self, skip=()):
+        return self._mixed("thumb", Family._thumb, skip)
+
+    def _mixed(self, name, load, skip):
+        """Functions of the set of that name: the base's, then its own over them."""
+        found = self._base.found(name)
+        functions = dict(load(self._base, self._own)) if found is None else self._rest(found)
+        functions.update(load(self, self._others + tuple(skip)))
+        return functions
