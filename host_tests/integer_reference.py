@@ -438,7 +438,8 @@ def golden_jobs() -> dict[str, tuple[dict, dict, list, np.ndarray]]:
     jobs["shifts_int16"] = g, cache, [["step", t] for t in range(10)], x.astype("<i2")
 
     # Values in 4 bits: the same data, but for extremes that would not be storable.
-    for name in ("sinks_float32", "slices_int16", "head_dim_5", "head_dim_6", "head_dim_12", "extremes_int16"):
+    dims = [f"head_dim_{dim}" for dim in (5, 6, 12)]
+    for name in ("sinks_float32", "slices_int16", *dims, "extremes_int16"):
         g, *rest = jobs[name]
         jobs[f"int8_int4_{name}"] = {**g, "codec": "int8-int4"}, *rest
     g, cache, ops, y = jobs["extremes_float32"]

@@ -22,15 +22,24 @@ VIPER = Path(params.__file__).with_name("viper.py")
 
 
 @pytest.fixture(scope="module")
-def on_32_bits() -> KernelSet:
-    return KernelSet("viper32", viper32.load(VIPER), kernels.NAMES)
+def on_32_bits() -> dict[str, KernelSet]:
+    shared = viper32.load(VIPER)
+    own = viper32.load(VIPER.parent / "int8_int4" / "viper.py")
+    found = {"int8": KernelSet("viper32", shared, kernels.NAMES)}
+    found["int8-int4"] = KernelSet("viper32", {**shared, **own}, kernels.NAMES)
+    found["int8-int4"].codec = "int8-int4"
+    return found
 
 
 @pytest.fixture(autouse=True)
-def _known(on_32_bits: KernelSet, monkeypatch: pytest.MonkeyPatch) -> None:
+def _known(on_32_bits: dict[str, KernelSet], monkeypatch: pytest.MonkeyPatch) -> None:
     """cache_job asks for kernels by name."""
     real = kernels.get
-    monkeypatch.setattr(kernels, "get", lambda name, *of: on_32_bits if name == "viper32" else real(name, *of))
+
+    def get(name: str, codec: str = "int8") -> KernelSet:
+        return on_32_bits[codec] if name == "viper32" else real(name, codec)
+
+    monkeypatch.setattr(kernels, "get", get)
 
 
 def check(job: Job) -> None:
@@ -47,9 +56,9 @@ def test_goldens(name: str) -> None:
     check(Golden(name).runner)
 
 
-@pytest.mark.parametrize("seed", range(100, 112))
-def test_random_jobs(seed: int) -> None:
-    check(random_job(seed))
+@pytest.mark.parametrize(("codec", "seed"), [("int8", s) for s in range(100, 112)] + [("int8-int4", 112)])
+def test_random_jobs(codec: str, seed: int) -> None:
+    check(random_job(seed, codec))
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["same", "opposite"])

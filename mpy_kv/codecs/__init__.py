@@ -3,7 +3,7 @@
 Protocol, which being "k" or "v", at_codes and at_scales the offsets of head 0 and group 0 at a token's slot:
   read(buffer, geometry, which, at_codes, at_scales) -> list of (code, mantissa, exponent), the values
       code * mantissa * 2^exponent, exact
-  broken(buffer, geometry, which, at_codes, at_scales) -> number of codes and scales there that no encoder writes
+  broken(buffer, geometry, which, at_codes, at_scales) -> how many codes and scales there no encoder writes
 Reading allocates: it is for tests, snapshots and tools; storing is kernels.encode.
 """
 
