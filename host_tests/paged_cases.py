@@ -89,9 +89,12 @@ def stored(sequence: Any) -> bytes:
         for layer in range(LAYERS):
             for which in "kv":
                 codes, scales = sequence.place(layer, which, position)
+                stride, row = g.head_stride, g.row_bytes
+                if which == "v":
+                    stride, row = g.v_head_stride, g.v_row_bytes
                 for head in range(KV_HEADS):
-                    at = codes + head * g.head_stride
-                    found += buffer[at : at + g.row_bytes]
+                    at = codes + head * stride
+                    found += buffer[at : at + row]
                 for group in range(g.groups):
                     at = scales + group * g.scale_stride
                     found += buffer[at : at + 2]

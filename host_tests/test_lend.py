@@ -22,7 +22,8 @@ def module(file: Path) -> str:
 FILES = {module(file): file for folder in FOLDERS.values() for file in sorted(folder.rglob("*.py"))}
 LENT = {name for file in FILES.values() for name in re.findall(r'\blend\("([\w.]+)"\)', file.read_text())}
 # The kernels' twin and its check, whose names Family puts together.
-LENT |= {f"{package}.kernels.{part}" for package in FOLDERS for part in ("plain", "selfcheck")}
+FAMILIES = ["mpy_kv.kernels", "mpy_kv.kernels.int8_int4", "stories.kernels"]
+LENT |= {f"{package}.{part}" for package in FAMILIES for part in ("plain", "selfcheck")}
 
 
 def imported(name: str) -> set[str]:

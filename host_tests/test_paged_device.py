@@ -14,17 +14,17 @@ JOB = Path(__file__).parent / "device" / "paged.py"
 MAIN = Path(__file__).parent.parent
 
 
-def on_cpython(seed: int, count: int) -> dict[str, Any]:
-    command = [sys.executable, str(JOB), str(seed), str(count), "plain"]
+def on_cpython(seed: int, count: int, codec: str) -> dict[str, Any]:
+    command = [sys.executable, str(JOB), str(seed), str(count), "plain", codec]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=MAIN)
     return json.loads(done.stdout)
 
 
-def compare(text: str, seed: int, count: int) -> dict[str, int]:
+def compare(text: str, seed: int, count: int, codec: str = "int8") -> dict[str, int]:
     """What the board allocated, its acts found equal."""
     said = json.loads(text)
     counted = said.pop("allocated")
-    expected = on_cpython(seed, count)
+    expected = on_cpython(seed, count, codec)
     assert expected.pop("allocated") == {}
     assert expected["wrong"] == 0
     assert dict(expected["stats"])["reused_tokens"] > 0
@@ -35,6 +35,12 @@ def compare(text: str, seed: int, count: int) -> dict[str, int]:
 @pytest.mark.parametrize("seed", [5, 6, 7])
 def test_on_the_unix_port(seed: int, upy) -> None:
     counted = compare(upy.run(JOB, [seed, 150], heap_bytes=4 << 20), seed, 150)
+    assert counted == {"steps": 0, "rollback": 0, "copy": 0, "close": 0}
+
+
+def test_with_values_in_four_bits(upy) -> None:
+    said = upy.run(JOB, [8, 150, "viper", "int8-int4"], heap_bytes=4 << 20)
+    counted = compare(said, 8, 150, "int8-int4")
     assert counted == {"steps": 0, "rollback": 0, "copy": 0, "close": 0}
 
 

@@ -61,7 +61,12 @@ def kvlab(capfd, tmp_path):
 
 @pytest.mark.parametrize(
     ("codec", "group", "kv_bytes"),
-    [("float32", None, 655_360), ("float16", None, 327_680), ("int8", 8, 163_840 + 40_960)],
+    [
+        ("float32", None, 655_360),
+        ("float16", None, 327_680),
+        ("int8", 8, 163_840 + 40_960),
+        ("int8-int4", None, 512 * 5 * (32 + 16 + 4)),
+    ],
 )
 def test_a_model_with_grouped_heads(codec, group, kv_bytes):
     """1,310,720 in float32 would be the query heads'."""

@@ -89,9 +89,15 @@ def test_cases(arch: str, name: str, board, tmp_path: Path) -> None:
         assert got[case] == want[case], case
 
 
-@pytest.mark.parametrize(("arch", "name"), [run for run in RUNS if run[1] != "plain"])
-def test_every_call_of_a_kernel(arch: str, name: str, board) -> None:
-    assert int(board.run(DEVICE / "kernel_twins.py", [name], arch=arch, timeout=300)) > 5000
+NATIVE = [run for run in RUNS if run[1] != "plain"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "codec"),
+    [(*run, "int8") for run in NATIVE] + [("armv6m", "thumb", "int8-int4"), ("armv6m", "viper", "int8-int4")],
+)
+def test_every_call_of_a_kernel(arch: str, name: str, codec: str, board) -> None:
+    assert int(board.run(DEVICE / "kernel_twins.py", [name, codec], arch=arch, timeout=300)) > 5000
 
 
 def test_weights_at_every_exponent(qemu) -> None:

@@ -186,7 +186,7 @@ STEPS = {"NEXT": 0, "LAST": 1, "RUNS_OF": 2, "RUNS_FLOOR": 3, "HIGH": 4, "STEP":
 MARKS = {"NOTHING": 0, "STORED": 1, "STAGED": 2, "CUT": 3}
 
 
-@pytest.mark.parametrize("file", ["sequence.py", "cache.py"])
+@pytest.mark.parametrize("file", ["sequence.py", "cache.py", "apart.py"])
 def test_a_sequence_names_the_parameters_as_params_does(file: str) -> None:
     """Constants, inlined on a board, stand for the numbers of params.py and of a sequence's own state."""
     text = (PACKAGE / file).read_text()

@@ -34,12 +34,16 @@ def on_32_bits() -> dict[str, KernelSet]:
 @pytest.fixture(autouse=True)
 def _known(on_32_bits: dict[str, KernelSet], monkeypatch: pytest.MonkeyPatch) -> None:
     """cache_job asks for kernels by name."""
-    real = kernels.get
+    real = kernels.of
 
-    def get(name: str, codec: str = "int8") -> KernelSet:
-        return on_32_bits[codec] if name == "viper32" else real(name, codec)
+    class Known:
+        def __init__(self, codec: str) -> None:
+            self.codec = codec
 
-    monkeypatch.setattr(kernels, "get", get)
+        def get(self, name: str) -> KernelSet:
+            return on_32_bits[self.codec] if name == "viper32" else real(self.codec).get(name)
+
+    monkeypatch.setattr(kernels, "of", Known)
 
 
 def check(job: Job) -> None:

@@ -19,6 +19,7 @@ if _port.MICROPYTHON and not _port.EMITTER:
     _here = __file__[: __file__.rfind("/") + 1]
     for _name in ("batch", "fixed", "units", "buddy", "region", "slab", "slab_region"):
         _port.install("mpy_kv.pools." + _name, _here + "pools/" + _name + ".py")
+    _port.install("mpy_kv.apart", _here + "apart.py")
     _port.install("mpy_kv.sequence", _here + "sequence.py")
     _port.install("mpy_kv.cache", _here + "cache.py")
 

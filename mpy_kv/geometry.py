@@ -127,9 +127,6 @@ class Geometry:
         self.v_slice_bytes = _up(self.slice_width * v_bits, 32) // 8
         self.row_bytes = self.slices * self.slice_bytes
         self.v_row_bytes = self.slices * self.v_slice_bytes
-        # Codes and scales of one token in a layer, padding not counted: codes of a head end on a byte.
-        code_bits = _up(self.slice_width * bits, 8) + _up(self.slice_width * v_bits, 8)
-        self._token_bytes = self.kv_heads * self.slices * (code_bits // 8) + 4 * self.groups
         self._sums = max(self.slices * _up(self.slice_width, 4), 8 * self.v_slice_bytes // v_bits)
         self._lay_out(self.slots)
         self._bytes = self._lay_scratch(self.layers * self.layer_bytes)
@@ -174,8 +171,10 @@ class Geometry:
         return self._bytes
 
     def token_bytes(self):
-        """Codes and scales of one token in all layers, padding not counted."""
-        return self.layers * self._token_bytes
+        """Codes and scales of one token in all layers, padding not counted: codes of a slice end on a byte."""
+        bits, v_bits, _ = CODECS[self.codec]
+        codes = (_up(self.slice_width * bits, 8) + _up(self.slice_width * v_bits, 8)) // 8
+        return self.layers * (self.kv_heads * self.slices * codes + 4 * self.groups)
 
     def kv_bytes(self, tokens):
         """Codes and scales of `tokens` visible tokens in all layers (no spare slot, no padding)."""

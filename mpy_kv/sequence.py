@@ -44,7 +44,6 @@ _HIGH = const(4)  # at least 1 + highest position whose slot may have been writt
 _STEP = const(5)  # tokens of this step; 0: none is begun, and the marks mean nothing
 
 # Those of kernels/params.py that run per token, as constants: a test holds the two together.
-_RUNS = const(1)
 _CODES = const(5)
 _VCODES = const(6)
 _SCALES = const(7)
@@ -61,7 +60,6 @@ _SETS = const(34)
 _Q_SHIFT = const(35)
 _QUERIES = const(28)
 _V_RUNS = const(41)
-_RUN = const(42)
 _E_LAYER = const(0)
 _E_COUNT = const(3)
 _MASK = const(0x00FF00FF)
@@ -88,8 +86,9 @@ class Sequence:
         self._out_shift = out_shift
         self._q_row = g.heads * g.head_dim
         if a[_V_RUNS]:
-            self._look_keys = self._look
-            self._look = self._look_both
+            from .apart import Apart
+
+            self._look = Apart(self).look
 
         # State. Each change is ordered so that an exception between any two lines (KeyboardInterrupt may
         # come anywhere) leaves the state before it, or the state after it: the store that decides comes last.
@@ -115,25 +114,6 @@ class Sequence:
 
     def _look(self, p):
         raise NotImplementedError
-
-    @micropython.native
-    def _look_both(self, p):
-        """As _look; then the runs of V, which are the same slots in rows of another length."""
-        self._look_keys(p)
-        g = self.geometry
-        a = self._a
-        row = g.row_bytes
-        less = row - g.v_row_bytes
-        i = _RUN
-        j = a[_V_RUNS] >> 2
-        n = a[_RUNS]
-        while n:
-            # Codes begin slot * row, scales slot * 2 behind the same place.
-            a[j] = a[i] - (a[i] - a[i + 1]) // (row - 2) * less
-            a[j + 1] = a[i + 2]
-            i += 4
-            j += 2
-            n -= 1
 
     def _lost(self, high):
         raise NotImplementedError

@@ -35,7 +35,7 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
 def kernel_set(kernels, codec):
     """The given set of kernels, or the best for this element type; BadArgument if it is none."""
     if kernels is None:
-        return kernel_sets.best(codec)
+        return kernel_sets.of(codec).best()
     for name in kernel_sets.NAMES + ("name",):
         if not hasattr(kernels, name):
             raise BadArgument(

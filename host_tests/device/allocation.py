@@ -1,6 +1,6 @@
 """Counts what the hot path allocates on the unix port, in bytes of micropython.mem_total().
 
-usage: allocation.py float32|int16    prints {what: [bytes, operations]} as JSON
+usage: allocation.py float32|int16 [CODEC]    prints {what: [bytes, operations]} as JSON
 Each measurement runs once to warm up, once with the heap locked, once counted.
 """
 
@@ -19,6 +19,7 @@ N = 8  # tokens of a prefill
 
 INT16 = sys.argv[1] == "int16"
 KIND = "h" if INT16 else "f"
+CODEC = sys.argv[2] if len(sys.argv) > 2 else "int8"
 OPTIONS = {"kv_shift": 8, "q_shift": 7, "out_shift": 9} if INT16 else {}
 
 
@@ -27,7 +28,7 @@ def filled(count, seed):
 
 
 def cache_of(**options):
-    return KVCache(Geometry(LAYERS, 8, 4, 8, **options), **OPTIONS)
+    return KVCache(Geometry(LAYERS, 8, 4, 8, codec=CODEC, **options), **OPTIONS)
 
 
 windowed = cache_of(window=24, sinks=4)

@@ -20,7 +20,7 @@ def run(job, data, out, kernel_name):
     int16 = options.get("kv_shift") is not None
     code = "h" if int16 else "f"
     size = 2 if int16 else 4
-    cache = KVCache(g, kernels=kernels.get(kernel_name, g.codec), **options)
+    cache = KVCache(g, kernels=kernels.of(g.codec).get(kernel_name), **options)
     q_row = g.heads * g.head_dim
     row = 2 * g.width + 2 * q_row
 

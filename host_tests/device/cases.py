@@ -7,6 +7,7 @@ import json
 import sys
 from array import array
 
+import int4_cases
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.codecs.scales import half
 from mpy_kv.errors import BadArgument
@@ -341,6 +342,7 @@ CASES = {
     "boundary": boundary,
     "sink_positions": sink_positions,
 }
+CASES.update(int4_cases.CASES)
 
 if __name__ == "__main__":
     print(json.dumps(CASES[sys.argv[1]](kernels.get(sys.argv[2]))))

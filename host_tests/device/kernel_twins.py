@@ -1,6 +1,6 @@
 """Every call of a native kernel beside the same call of plain: results, buffer, parameters and output.
 
-usage: kernel_twins.py KERNELS    prints the number of calls compared; exits with 1 at the first difference,
+usage: kernel_twins.py KERNELS [CODEC]    prints the number of calls compared; exits with 1 at the first difference,
 naming kernel, shape and place
 Shapes have windows at every remainder of a batch, rings that have wrapped, sinks with a query of their own,
 one to three slices, slices of an odd number of words and of no whole word; values are random, zero, equal
@@ -33,7 +33,8 @@ class Twins:
     def __init__(self, native):
         self.compared = 0
         self.shape = None
-        plain = kernels.get("plain")
+        self.codec = native.codec
+        plain = kernels.of(native.codec).get("plain")
         for name in kernels.NAMES:
             setattr(self, name, self._both(name, getattr(plain, name), getattr(native, name)))
 
@@ -96,7 +97,7 @@ def vector(values, int16, odd):
 def run(twins, shape, int16):
     twins.shape = shape
     layers, heads, kv_heads, head_dim, window, sinks, group = shape
-    g = Geometry(layers, heads, kv_heads, head_dim, window=window, sinks=sinks, group=group)
+    g = Geometry(layers, heads, kv_heads, head_dim, window, sinks, codec=twins.codec, group=group)
     cache = KVCache(g, kv_shift=[(6, 9)] * layers if int16 else None, kernels=twins)
     noise = Noise()
     q_row = heads * head_dim
@@ -117,7 +118,8 @@ def run(twins, shape, int16):
 
 
 if __name__ == "__main__":
-    both = Twins(kernels.get(sys.argv[1]))
+    family = kernels.of(sys.argv[2] if len(sys.argv) > 2 else "int8")
+    both = Twins(family.get(sys.argv[1]))
     for each in SHAPES:
         run(both, each, True)
         run(both, each, False)

@@ -1,6 +1,6 @@
 """Requests on a board: a script of opens, steps, forks, rollbacks and closes, told as text.
 
-usage: paged.py SEED COUNT [KERNELS]    prints JSON: what each act gave (checksums), counts, what it allocated
+usage: paged.py SEED COUNT [KERNELS [CODEC]]    prints JSON: what each act gave (checksums), counts, what it allocated
 The same text comes from every interpreter and kernel set. Results of every request are compared with those of
 a KVCache that runs alone. On CPython, where nothing counts allocations, "allocated" is empty.
 """
@@ -28,7 +28,9 @@ from mpy_kv.errors import NoRoom
 from mpy_kv.paged import PagedGeometry, Requests
 
 SEED, COUNT = int(sys.argv[1]), int(sys.argv[2])
-KERNELS = kernels.get(sys.argv[3]) if len(sys.argv) > 3 else kernels.best()
+CODEC = sys.argv[4] if len(sys.argv) > 4 else "int8"
+FAMILY = kernels.of(CODEC)
+KERNELS = FAMILY.get(sys.argv[3]) if len(sys.argv) > 3 else FAMILY.best()
 LAYERS, WINDOW, SINKS = 2, 12, 3
 MANY = 3
 
@@ -75,7 +77,7 @@ def step(sequence, token, ids):
 
 def told(said, tokens, at):
     """Whether the last result is that of the tokens in a cache of their own."""
-    alone = KVCache(Geometry(LAYERS, 2, 1, 8, window=WINDOW, sinks=SINKS), kernels=KERNELS)
+    alone = KVCache(Geometry(LAYERS, 2, 1, 8, window=WINDOW, sinks=SINKS, codec=CODEC), kernels=KERNELS)
     crc = 0
     for token in tokens:
         crc = step(alone, token, False)
@@ -180,7 +182,7 @@ def allocated(requests):
     return counted
 
 
-g = PagedGeometry(LAYERS, 2, 1, 8, window=WINDOW, sinks=SINKS, block_tokens=4)
+g = PagedGeometry(LAYERS, 2, 1, 8, window=WINDOW, sinks=SINKS, codec=CODEC, block_tokens=4)
 requests = Requests(g, 13, max_requests=MANY, kernels=KERNELS)
 lines, wrong = acts(requests)
 stats = requests.stats()

@@ -34,6 +34,7 @@ class Family:
         self.reasons = {}  # set name -> why it is not used here
         self._folder = folder
         self._found = {}
+        self._twins = {}  # plain sets by package: of this family, and of others that build on it
         self._extra = []  # (name, loader) registered by a host, tried first
 
     def register(self, name, loader):
@@ -47,9 +48,9 @@ class Family:
 
     def plain(self):
         """The plain twin: the definition."""
-        if "plain" not in self._found:
-            self._found["plain"] = self._set_of("plain", lend(self.package + ".plain"))
-        return self._found["plain"]
+        if self.package not in self._twins:
+            self._twins[self.package] = self._set_of("plain", lend(self.package + ".plain"))
+        return self._twins[self.package]
 
     def _set_of(self, name, functions):
         return KernelSet(name, functions, self.names)
@@ -93,10 +94,6 @@ class Family:
                 why = "unknown; known: plain, " + known
         raise ValueError("kernels %r cannot be used here: %s" % (name, why))
 
-    def found(self, name):
-        """The set of that name if it is loaded, else None."""
-        return self._found.get(name)
-
     def _try(self, name, loader):
         """Load and check a set; None if it is good, else why not."""
         # A port without an emitter raises SyntaxError, a foreign .mpy ValueError, a missing file OSError;
@@ -129,5 +126,5 @@ class Family:
         """Let go of the plain twin, the self-check and all else that was lent (mpy_kv/lend.py), 14 KB of a
         board's heap; get("plain") loads the twin anew. For a program that has its set and will not change it.
         """
-        self._found.pop("plain", None)
+        self._twins.clear()
         take_back()

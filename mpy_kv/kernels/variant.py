@@ -13,19 +13,20 @@ class Variant(Family):
 
     def __init__(self, package, folder, base, codec, own):
         Family.__init__(self, package, folder, base.names)
+        self._twins = base._twins
         self._base = base
         self._codec = codec
         self._own = own
         self._others = tuple([name for name in base.names if name not in own])
 
     def plain(self):
-        if "plain" not in self._found:
+        if self.package not in self._twins:
             functions = self._rest(self._base.plain())
             own = lend(self.package + ".plain")
             for name in self._own:
                 functions[name] = getattr(own, name)
-            self._found["plain"] = self._set_of("plain", functions)
-        return self._found["plain"]
+            self._twins[self.package] = self._set_of("plain", functions)
+        return self._twins[self.package]
 
     def _set_of(self, name, functions):
         made = Family._set_of(self, name, functions)
@@ -43,7 +44,7 @@ class Variant(Family):
 
     def _mixed(self, name, load, skip):
         """Functions of the set of that name: the base's, then its own over them."""
-        found = self._base.found(name)
+        found = self._base._found.get(name)
         functions = dict(load(self._base, self._own)) if found is None else self._rest(found)
         functions.update(load(self, self._others + tuple(skip)))
         return functions

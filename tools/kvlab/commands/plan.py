@@ -10,7 +10,7 @@ from kvlab import boards, output, profiles
 from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import Layers
+from kvlab.plan.sizes import WEIGHTS, Layers
 from mpy_kv.geometry import CODECS
 
 
@@ -50,7 +50,7 @@ from mpy_kv.geometry import CODECS
 )
 @click.option(
     "--weights",
-    type=click.Choice(list(CODECS)),
+    type=click.Choice(WEIGHTS),
     help="How weights are stored [default: float16; int8 on microcontrollers, as in a board image].",
 )
 @output.json_option

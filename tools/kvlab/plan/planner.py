@@ -8,7 +8,7 @@ from typing import Any
 
 from kvlab.errors import BadInput
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import Need, need
+from kvlab.plan.sizes import WEIGHTS, Need, need
 from kvlab.plan.targets import Part, Target
 from mpy_kv.codecs import NAMES as STORED
 from mpy_kv.geometry import CODECS
@@ -113,9 +113,9 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
     q = question
     if q.batch < 1:
         raise BadInput(f"--batch {q.batch}: must be at least 1")
-    for name, codec in (("--codec", q.codec), ("--weights", q.weights)):
-        if codec not in CODECS:
-            raise BadInput(f"{name} {codec}: unknown; known: {', '.join(CODECS)}")
+    for name, codec, known in (("--codec", q.codec, list(CODECS)), ("--weights", q.weights, WEIGHTS)):
+        if codec not in known:
+            raise BadInput(f"{name} {codec}: unknown; known: {', '.join(known)}")
     one = _need(model, q)
     weights, weights_read = target.weights_part(model, q.weights)
     beside = target.beside(model, q.sinks)
@@ -146,7 +146,7 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
 
 def _need(model: Model, q: Question) -> Need:
     group = q.group
-    if group is not None and not CODECS[q.codec][1]:
+    if group is not None and not CODECS[q.codec][2]:
         raise BadInput(f"--group {group}: {q.codec} has no scales")
     return need(model, q.tokens, q.codec, q.window, q.sinks, group)
 
@@ -154,7 +154,7 @@ def _need(model: Model, q: Question) -> Need:
 def _with(q: Question, **changes: Any) -> Question:
     """Another question; a group stays only where the codec has scales."""
     changed = Question(**{**vars(q), **changes})
-    if changed.group is not None and not CODECS[changed.codec][1]:
+    if changed.group is not None and not CODECS[changed.codec][2]:
         return Question(**{**vars(changed), "group": None})
     return changed
 
@@ -263,7 +263,7 @@ def _warnings(model: Model, target: Target, q: Question, one: Need) -> list[str]
 def _advice(model: Model, target: Target, q: Question) -> list[str]:
     """What to change, the least first. Every sentence was tried."""
     said = []
-    for weights in CODECS:
+    for weights in WEIGHTS:
         if target.kind == "board" or CODECS[weights][0] >= CODECS[q.weights][0]:
             continue
         other = _with(q, weights=weights)
@@ -282,7 +282,7 @@ def _advice(model: Model, target: Target, q: Question) -> list[str]:
             said.append(f"--codec {codec} fits as it is")
     if q.batch > 1 and (most := most_requests(model, target, q)):
         said.append(f"--batch {most} fits")
-    smaller = [codec for codec in known if CODECS[codec][0] < CODECS[q.codec][0]]
+    smaller = [codec for codec in known if sum(CODECS[codec][:2]) < sum(CODECS[q.codec][:2])]
     for codec in (q.codec, *smaller):
         asked = _with(q, codec=codec)
         window = min(largest_window(model, target, asked), model.seq_len or MOST_TOKENS)

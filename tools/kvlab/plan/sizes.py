@@ -10,6 +10,7 @@ from mpy_kv.errors import BadArgument
 from mpy_kv.geometry import CODECS, Geometry
 
 _OPTIONS = {"window": "--window", "sinks": "--sinks", "capacity": "--tokens", "group": "--group"}
+WEIGHTS = [codec for codec, (k_bits, v_bits, _) in CODECS.items() if k_bits == v_bits]  # weights have one type
 LATENT_GROUP = 32  # values that share a scale where a latent is stored as scaled codes
 
 
@@ -87,9 +88,9 @@ def _layers(
 ) -> Layers:
     visible = tokens if window is None else min(tokens, sinks + window)
     if model.latent:
-        value_bytes, scaled = CODECS[codec]
+        bits, _, scaled = CODECS[codec]  # keys are made of it: it is stored as they are
         size = group or LATENT_GROUP
-        a_token = model.latent * value_bytes + (2 * -(-model.latent // size) if scaled else 0)
+        a_token = model.latent * bits // 8 + (2 * -(-model.latent // size) if scaled else 0)
         slots = tokens if window is None else sinks + window + 1
         return Layers(count, window, sinks, visible, count * visible * a_token, count * slots * a_token)
     shape = {"capacity": tokens} if window is None else {"window": window, "sinks": sinks}

@@ -60,8 +60,8 @@ class Target:
         if self.board is not None and model.image_bytes is not None:
             part = Part("weights (board image)", model.image_bytes, self.weights.name, "the image's format")
             return part, model.image_read_bytes or 0
-        value_bytes, scaled = CODECS[weights]
-        each = value_bytes + (2 / WEIGHTS_GROUP if scaled else 0)
+        bits, _, scaled = CODECS[weights]
+        each = bits / 8 + (2 / WEIGHTS_GROUP if scaled else 0)
         count, read = model.parameters or 0, model.read_parameters or 0
         source = f"{count:,} parameters x {each:g} bytes"
         part = Part(f"weights ({weights})", round(count * each), self.weights.name, source)
