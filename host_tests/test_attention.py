@@ -67,7 +67,13 @@ def errors(job: Job, layout: Layout, outputs: np.ndarray, buffer: bytes, length:
 
 
 def build(
-    shape: str, window: int, int16: bool, sinks: int = 0, wrap: int = 7, spread: float = 0
+    shape: str,
+    window: int,
+    int16: bool,
+    sinks: int = 0,
+    wrap: int = 7,
+    spread: float = 0,
+    codec: str = "int8",
 ) -> tuple[Job, Layout, int]:
     """A cache whose ring has wrapped, attended by its last token only; one layer for each of PEAKS.
 
@@ -81,6 +87,7 @@ def build(
         "window": window,
         "sinks": sinks,
         "group": group,
+        "codec": codec,
     }
     rng = np.random.default_rng(window + head_dim + int16)
     tokens = sinks + window + wrap
@@ -118,6 +125,14 @@ def test_error_against_float64(shape: str, window: int, int16: bool, upy, record
     assert found.query < 0.5, "the query's own quantisation is out of proportion"
 
 
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_error_with_values_in_four_bits(shape: str, window: int, upy) -> None:
+    """Against float64 over the same stored nibbles: int16 at one window."""
+    job, layout, length = build(shape, window, window == 16, sinks=3, codec="int8-int4")
+    assert errors(job, layout, *job.unix(upy), length).kernel <= LIMIT
+
+
 @pytest.mark.parametrize("window", [1, 16, 256])
 def test_error_with_sinks_and_their_own_query(window: int, upy) -> None:
     job, layout, length = build("8x8 group 32", window, False, sinks=4)
@@ -125,11 +140,14 @@ def test_error_with_sinks_and_their_own_query(window: int, upy) -> None:
 
 
 @pytest.mark.parametrize("window", [16, 256, 4096])
-@pytest.mark.parametrize("shape", ["8x8 group 32", "48 in three slices"])
-def test_error_when_tokens_differ_in_size(shape: str, window: int, upy) -> None:
+@pytest.mark.parametrize(
+    ("shape", "codec"),
+    [("8x8 group 32", "int8"), ("48 in three slices", "int8"), ("8x8 group 32", "int8-int4")],
+)
+def test_error_when_tokens_differ_in_size(shape: str, codec: str, window: int, upy) -> None:
     """Keys and values whose sizes spread over a factor of 16: the small ones have the least exact
     scales, and an output may be far larger than most values."""
-    job, layout, length = build(shape, window, False, spread=0.5)
+    job, layout, length = build(shape, window, False, spread=0.5, codec=codec)
     assert errors(job, layout, *job.unix(upy), length).output <= LIMIT
 
 
@@ -167,19 +185,22 @@ def test_plain_on_cpython(shape: str, window: int) -> None:
 SIGNS = ((1, 1, 1), (1, 1, -1), (-1, 1, 1), (1, -1, 1), (-1, -1, -1))
 
 
-def extreme(head_dim: int, group: int, tokens: int, query: np.ndarray, mixed: bool) -> tuple[Job, Layout]:
-    """`tokens` tokens of codes +-127 with the largest mantissa a scale has, one layer for each of
-    SIGNS; mixed: every other token is the opposite of its neighbour, so that scores lie as far apart as
-    they can."""
+def extreme(
+    head_dim: int, group: int, tokens: int, query: np.ndarray, mixed: bool, codec: str = "int8"
+) -> tuple[Job, Layout]:
+    """`tokens` tokens of codes +-127 (7 in four bits) with the largest mantissa a scale has, one layer for
+    each of SIGNS; mixed: every other token is the opposite of its neighbour, so that scores lie as far apart
+    as they can."""
     signs = np.array(SIGNS)[None, :, :, None]
     shape = (tokens, len(SIGNS), head_dim)
-    k, v = (np.full(shape, 127 * 2047 / 1024) * signs[:, :, i] for i in (0, 1))
+    most = 127, 127 if codec == "int8" else 7
+    k, v = (np.full(shape, most[i] * 2047 / 1024) * signs[:, :, i] for i in (0, 1))
     if mixed:
         k[::2] *= -1
         v[::2] *= -1
     queries = np.broadcast_to(query, shape) * signs[:, :, 2]
     geometry = {"layers": len(SIGNS), "heads": 1, "kv_heads": 1, "head_dim": head_dim, "window": tokens}
-    geometry["group"] = group
+    geometry |= {"group": group, "codec": codec}
     ops = [["prefill-commit", 0, tokens - 1], ["step", tokens - 1]]
     return Job(geometry, ops, k, v, queries), Layout(**geometry)
 
@@ -195,9 +216,10 @@ def in_the_reference(job: Job) -> np.ndarray:
 
 @pytest.mark.parametrize("size", [0.0, 1e-4, 64.0, 1e30], ids=["flat", "nearly flat", "peaked", "huge"])
 @pytest.mark.parametrize("mixed", [False, True], ids=["same", "opposite"])
-def test_sums_do_not_overflow(mixed: bool, size: float, upy) -> None:
+@pytest.mark.parametrize("codec", ["int8", "int8-int4"])
+def test_sums_do_not_overflow(codec: str, mixed: bool, size: float, upy) -> None:
     """4,096 tokens with the largest codes of one sign, and the largest query codes of one sign."""
-    job, layout = extreme(64, 32, 4096, np.full(64, size), mixed)
+    job, layout = extreme(64, 32, 4096, np.full(64, size), mixed, codec)
     outputs, buffer = job.unix(upy)
     assert errors(job, layout, outputs, buffer, 4096).kernel <= LIMIT
     assert np.array_equal(outputs, in_the_reference(job))

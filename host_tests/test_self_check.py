@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.errors import BadArgument
 from mpy_kv.kernels import params as P
 from mpy_kv.kernels import plain
 
@@ -204,3 +205,93 @@ print(KVCache(Geometry(1, 1, 1, 4)).kernels.name, kernels.reasons["viper"])
 
 def test_the_port_falls_back_to_plain_when_viper_is_miscompiled(upy) -> None:
     assert upy.run(MISCOMPILED).startswith("plain differs from plain in ")
+
+
+# --- int8-int4 -----------------------------------------------------------------------------------
+
+FOUR_BITS = kernels.of("int8-int4")
+
+
+def high_nibble_first(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
+    """encode that swaps the two values of a byte."""
+    done = real(buf, k, v, e)
+    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_PLANE] + e[P.E_SLOT] * e[P.E_V_ROW]
+    for i in range(e[P.E_V_BYTES]):
+        buf[at + i] = buf[at + i] >> 4 | buf[at + i] << 4 & 0xF0
+    return done
+
+
+def rows_of_keys(real: Any, buf: bytearray, same: Any, mask: int, a: Any) -> int:
+    """av that finds its runs where those of K are."""
+    seen = array("i", a)
+    for r in range(a[P.RUNS]):
+        seen[a[P.V_RUNS] // 4 + 2 * r] = a[P.RUN + 4 * r]
+    return real(buf, same, mask, seen)
+
+
+def takes_any_value(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
+    """encode that refuses keys only."""
+    done = real(buf, k, v, e)
+    return 0 if done == P.V_TOO_LARGE else done
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("encode", high_nibble_first),
+        ("encode", takes_any_value),
+        ("encode", does_nothing),
+        ("av", rows_of_keys),
+        ("av", does_nothing),
+        ("qk", lost_offset),
+        ("emit", does_nothing),
+    ],
+)
+def test_a_broken_set_of_another_element_type_is_refused(name: str, fault: Any, monkeypatch) -> None:
+    monkeypatch.setattr(FOUR_BITS, "_extra", [])
+    monkeypatch.setattr(FOUR_BITS, "_found", {})
+    monkeypatch.setattr(FOUR_BITS, "reasons", {})
+    sound = FOUR_BITS.get("plain")
+    functions = {n: getattr(sound, n) for n in kernels.NAMES}
+    FOUR_BITS.register("sound", lambda: functions)
+    assert FOUR_BITS.best().name == "sound"
+    real = functions[name]
+    FOUR_BITS.register("broken", lambda: {**functions, name: lambda *words: fault(real, *words)})
+    with pytest.raises(ValueError, match="kernels 'broken' cannot be used here: (differs|self-check)"):
+        FOUR_BITS.get("broken")
+    assert "TypeError" not in FOUR_BITS.reasons["broken"]
+
+
+def test_a_set_serves_its_own_element_type_only() -> None:
+    four_bits = Geometry(1, 1, 1, 4, codec="int8-int4")
+    assert KVCache(four_bits).kernels is FOUR_BITS.best()
+    with pytest.raises(BadArgument, match="kernels 'plain' are for codec 'int8', not 'int8-int4'"):
+        KVCache(four_bits, kernels=kernels.get("plain"))
+    with pytest.raises(BadArgument, match="not 'int8'"):
+        KVCache(Geometry(1, 1, 1, 4), kernels=FOUR_BITS.get("plain"))
+    with pytest.raises(ImportError):
+        kernels.of("float16")
+
+
+SHARED = """
+from mpy_kv import kernels
+from mpy_kv.kernels import family
+loaded = []
+load = family.load_native
+def noting(path, package=None, skip=()):
+    loaded.append((path[path.rfind("kernels/"):], len(skip)))
+    return load(path, package, skip)
+family.load_native = noting
+import sys
+if sys.argv[1] == "int8 first":
+    int8 = kernels.get("viper")
+own = kernels.of("int8-int4").get("viper")
+print(loaded, sys.argv[1] == "int8 first" and own.qk is int8.qk)
+"""
+
+
+def test_native_code_of_int8_is_loaded_once(upy) -> None:
+    """And its encode and av not at all where only another element type is used."""
+    own = "('kernels/int8_int4/viper.py', 6)"
+    assert upy.run(SHARED, ["int8 first"]) == f"[('kernels/viper.py', 0), {own}] True\n"
+    assert upy.run(SHARED, ["alone"]) == f"[('kernels/viper.py', 2), {own}] False\n"

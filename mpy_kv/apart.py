@@ -1,6 +1,6 @@
 """What a token sees where rows of V have another length than those of K: a second table of runs.
 
-Loaded by sequence.py for element types that need it. Allocates one small object a sequence, nothing per token.
+Loaded by sequence.py for element types that need it. Allocates one small object a sequence, nothing a token.
 """
 
 try:

@@ -194,6 +194,12 @@ def cases():
         ("kernels", "has no encode"),
         lambda b: KVCache(small(), kernels=Partial()),
     )
+    case(
+        "kernels of another codec",
+        BadArgument,
+        ("codec 'int8'", "int8-int4"),
+        lambda b: KVCache(shape(codec="int8-int4"), kernels=b.kernels),
+    )
     case("kernels.get", ValueError, ("'fast'", "plain"), lambda b: kernels.get("fast"))
 
     # append, prefill, attend: layer

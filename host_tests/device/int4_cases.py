@@ -118,7 +118,8 @@ def lanes(kernel_set):
     most = [32] * 7 + [33]
     for word in (0xFFFFFFFF, 0x11111111, 0xF1F1F1F1, 0x1F1F1F1F):
         found.append(mixed(own(kernel_set), [word] * 8, most, [3, 5]))
-    found.append(mixed(own(kernel_set), [0x87654321 + i for i in range(19)], [i % 5 for i in range(19)], [8, 11]))
+    words, weights = [0x87654321 + i for i in range(19)], [i % 5 for i in range(19)]
+    found.append(mixed(own(kernel_set), words, weights, [8, 11]))
     return found
 
 

@@ -1,7 +1,7 @@
 """Every call of a native kernel beside the same call of plain: results, buffer, parameters and output.
 
-usage: kernel_twins.py KERNELS [CODEC]    prints the number of calls compared; exits with 1 at the first difference,
-naming kernel, shape and place
+usage: kernel_twins.py KERNELS [CODEC]    prints the number of calls compared; exits with 1 at the first
+difference, naming kernel, shape and place
 Shapes have windows at every remainder of a batch, rings that have wrapped, sinks with a query of their own,
 one to three slices, slices of an odd number of words and of no whole word; values are random, zero, equal
 and as large as they can be; arrays for the kernels start on every even address (int16) or word (float32).

@@ -46,7 +46,7 @@ SLICE_WIDTH = 37  # values of a slice
 QUERY_SET = 38  # bytes of one set in a query record
 V_ROW = 39  # as ROW, of V
 V_WIDTH = 40  # as WIDTH, of V
-V_RUNS = 41  # byte offset in `a` of V's own runs, two numbers each: codes offset, count; 0: RUN serves V too
+V_RUNS = 41  # byte offset in `a` of V's own runs, two numbers each: codes offset, count; 0: as K's
 RUN = 42  # the runs, oldest first, four numbers each: codes offset, scales offset, count, query set
 A_COUNT = RUN + 4 * 3  # sinks, and a ring in two parts
 

@@ -8,6 +8,4 @@ itself, so that offset, weights and sums have the bounds of int8.
 from .. import FAMILY as _BASE
 from ..variant import Variant
 
-FAMILY = Variant(
-    __name__, __file__[: __file__.rfind("/") + 1], _BASE, "int8-int4", ("encode", "av")
-)
+FAMILY = Variant(__name__, __file__[: __file__.rfind("/") + 1], _BASE, "int8-int4", ("encode", "av"))

@@ -10,7 +10,7 @@ from mpy_kv.errors import BadArgument
 from mpy_kv.geometry import CODECS, Geometry
 
 _OPTIONS = {"window": "--window", "sinks": "--sinks", "capacity": "--tokens", "group": "--group"}
-WEIGHTS = [codec for codec, (k_bits, v_bits, _) in CODECS.items() if k_bits == v_bits]  # weights have one type
+WEIGHTS = [codec for codec, (k_bits, v_bits, _) in CODECS.items() if k_bits == v_bits]
 LATENT_GROUP = 32  # values that share a scale where a latent is stored as scaled codes
 
 
