@@ -61,7 +61,8 @@ def half_split(image: bytes) -> bytes:
 def llama(image: bytes, mapped: bool = True, row_buffer_bytes: int = 4096, **context) -> Llama:
     """The model in this process, plain kernels."""
     opened = Image(image if mapped else io.BytesIO(image))
-    cache = make_cache(opened, kernels=kv_kernels.get("plain"), **context)
+    plain = kv_kernels.of(context.get("codec", "int8")).get("plain")
+    cache = make_cache(opened, kernels=plain, **context)
     return Llama(opened, cache, kernels.get("plain"), row_buffer_bytes)
 
 

@@ -45,6 +45,17 @@ def test_worked_example_of_the_cache_buffer():
     assert cache.visible() == [0, 2, 3]
 
 
+def test_worked_example_of_values_in_four_bits():
+    (dump,) = re.findall(r"```text cache-block-int4\n(.*?)```", SPEC.read_text(), re.DOTALL)
+    g = Geometry(layers=1, heads=2, kv_heads=1, head_dim=4, window=2, sinks=1, codec="int8-int4")
+    cache = KVCache(g, kernels=kernels.of("int8-int4").get("plain"))
+    for k, v in TOKENS:
+        cache.append(0, array("f", k), array("f", v))
+        cache.commit()
+    assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
+    assert (g.v_row_bytes, g.layer_bytes, g.bytes()) == (4, 48, 224)
+
+
 def test_an_independent_reading_of_the_spec_finds_the_values():
     cache = KVCache(
         Geometry(layers=1, heads=2, kv_heads=1, head_dim=4, window=2, sinks=1),

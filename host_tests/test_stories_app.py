@@ -23,18 +23,20 @@ from mpy_kv.errors import BadArgument
 FOLDER = str(Path(__file__).parent)
 
 
-def tell(seed: int = 1, tokens: int = 30, **options) -> tuple[bytes, dict]:
+def tell(seed: int = 1, tokens: int = 30, codec: str = "int8", **options) -> tuple[bytes, dict]:
     """A story of the tiny model in this process."""
     parts: list[bytes] = []
-    model = llama(tiny()[2], window=30, sinks=4)
+    model = llama(tiny()[2], window=30, sinks=4, codec=codec)
     figures = app.tell(model, seed=seed, tokens=tokens, write=lambda b: parts.append(bytes(b)), **options)
     return b"".join(parts), figures
 
 
-def test_a_seed_tells_the_same_story_everywhere() -> None:
-    want, figures = tell(seed=7, prompt="the lion")
+@pytest.mark.parametrize("codec", ["int8", "int8-int4"])
+def test_a_seed_tells_the_same_story_everywhere(codec: str) -> None:
+    want, figures = tell(seed=7, prompt="the lion", codec=codec)
     assert want.startswith(b"the lion")
     words = ["--seed", 7, "--tokens", 30, "--window", 30, "--prompt", "the lion", "--json", "{figures}"]
+    words += ["--codec", codec]
     for kernels in ("plain", "viper"):
         done, files = unix_app(tiny()[2], [*words, "--kernels", kernels])
         assert done.status == 0, done.stderr
@@ -189,6 +191,9 @@ def test_bad_decimals(text: object) -> None:
         (["--tokens", "0"], "--tokens must be a positive whole number, got 0"),
         (["--sinks", "-1"], "--sinks must be 0.."),
         (["--group=3"], "--group 3 must divide"),
+        (["--codec", "int7"], "--codec 'int7' is unknown"),
+        (["--codec", "float16"], "--codec 'float16' is for sizes only"),
+        (["--codec", "float16", "--kernels", "plain"], "--codec 'float16' is for sizes only"),
         (["--row-buffer-bytes", 10**12], "--row-buffer-bytes must be 0..1048576, got 1000000000000"),
         (["--greedy=1"], "--greedy needs 0 values"),
         (

@@ -34,12 +34,13 @@ class Telling:
     seed: int = 1
     greedy: bool = False
     stop: bool = False
+    codec: str | None = None
     kernels: str | None = None
 
     def arguments(self) -> list[str]:
         words = ["--tokens", self.tokens, "--seed", self.seed]
         words += ["--temperature", self.temperature, "--top-p", self.top_p]
-        for name in ("prompt", "window", "sinks", "kernels"):
+        for name in ("prompt", "window", "sinks", "codec", "kernels"):
             value = getattr(self, name)
             if value not in (None, ""):
                 words += [f"--{name}", value]

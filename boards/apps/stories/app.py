@@ -53,6 +53,7 @@ def open_model(
     most_window=256,
     sinks=4,
     group=None,
+    codec="int8",
     kernels=None,
     row_buffer_bytes=4096,
     check_crc=True,
@@ -61,9 +62,9 @@ def open_model(
     """A Llama with its cache. model: a path, a buffer, or a file open for reading; None: the board's own.
 
     A file on a memory-mapped file system (ROMFS) is read where it lies, any other one row by row.
-    window, sinks, group (values that share a scale in the cache; head_dim is finest): Geometry's. Without
-    a window it is most_window, or what the model was trained for if that is less. make: what makes the
-    cache, called like make_cache.
+    window, sinks, group (values that share a scale in the cache; head_dim is finest), codec: Geometry's.
+    Without a window it is most_window, or what the model was trained for if that is less. make: what makes
+    the cache, called like make_cache.
     """
     if type(row_buffer_bytes) is not int or not 0 <= row_buffer_bytes <= 1 << 20:
         raise BadArgument("row_buffer_bytes must be 0..1048576, got %r" % (row_buffer_bytes,))
@@ -81,20 +82,35 @@ def open_model(
     else:
         image = Image(model, check_crc)
     both = [None, None]
-    if kernels is not None:
-        from mpy_kv import kernels as kv_kernels
-
-        try:
-            both = [kernel_sets.get(kernels), kv_kernels.get(kernels)]
-        except ValueError as error:
-            raise BadArgument("--kernels: %s" % error)
+    if kernels is not None or codec != "int8":
+        both = _kernel_sets(kernels, codec)
     if window is None and type(sinks) is int:
         window = max(1, min(most_window, image.seq_len - sinks))
-    cache = make(image, window=window, sinks=sinks, group=group, kernels=both[1])
+    cache = make(image, window=window, sinks=sinks, group=group, codec=codec, kernels=both[1])
     settle("KV cache: the buffer and its objects")
     llama = Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
     settle("the model's vectors and tables")
     return llama
+
+
+def _kernel_sets(name, codec):
+    """The app's and the cache's of that name, or the fastest; the cache's for that element type."""
+    from mpy_kv import kernels as kv_kernels
+
+    try:
+        family = kv_kernels.of(codec)
+    except (ImportError, AttributeError):
+        return None, None  # the cache refuses it
+    try:
+        if name is None:
+            found = None, family.best()
+        else:
+            found = kernel_sets.get(name), family.get(name)
+    except ValueError as error:
+        raise BadArgument("--kernels: %s" % error)
+    family = None
+    kv_kernels.release()
+    return found
 
 
 def settle(label):
@@ -226,7 +242,8 @@ def tell(
     }
 
 
-_OF_MODEL = ("model", "window", "most_window", "sinks", "group", "kernels", "row_buffer_bytes", "check_crc")
+_OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "kernels")
+_OF_MODEL += ("row_buffer_bytes", "check_crc")
 
 
 def _run(dump=None, json=None, report=True, **options):

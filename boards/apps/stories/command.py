@@ -17,6 +17,7 @@ usage: stories [options]
   --seed N           1                                   --greedy   always the likeliest token
   --stop             end with the first story instead of starting another
   --group N          values of the cache that share a scale (32)
+  --codec NAME       what the cache stores: int8, or int8-int4 (keys int8, values int4)
   --kernels NAME     thumb, viper or plain (the fastest that works)
   --row-buffer-bytes N   read at a time where flash is not memory-mapped (4096)
   --lock             hold the heap lock while telling
@@ -26,7 +27,7 @@ usage: stories [options]
 
 _NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes", "requests", "block_tokens")
 _FLAGS = ("greedy", "stop", "lock")
-_TEXTS = ("model", "prompt", "temperature", "top_p", "kernels", "json", "shared_prefix")
+_TEXTS = ("model", "prompt", "temperature", "top_p", "codec", "kernels", "json", "shared_prefix")
 _OF_REQUESTS = ("block_tokens", "shared_prefix")
 
 

@@ -12,6 +12,7 @@ from kvlab import options, output, paths, story
 from kvlab.boards import Board
 from kvlab.errors import BadInput
 from kvlab.options import Decimal
+from mpy_kv.codecs import NAMES
 
 if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     from kvlab import many
@@ -101,6 +102,11 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 @click.option("--greedy", is_flag=True, help="Always the likeliest token.")
 @click.option("--stop", is_flag=True, help="End with the first story instead of starting another.")
 @click.option(
+    "--codec",
+    type=click.Choice(NAMES),
+    help="What the cache stores: 8 bits a number, or keys in 8 and values in 4 [default: int8].",
+)
+@click.option(
     "--kernels",
     type=click.Choice(["thumb", "viper", "plain"]),
     help="[default: the fastest that passes its check]",
@@ -133,6 +139,7 @@ def command(
     seed: int,
     greedy: bool,
     stop: bool,
+    codec: str | None,
     kernels: str | None,
     firmware: str | None,
     peak: bool,
@@ -158,6 +165,7 @@ def command(
         "seed": seed,
         "greedy": greedy,
         "stop": stop,
+        "codec": codec,
         "kernels": kernels,
     }
     if requests is not None:
