@@ -186,9 +186,8 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int, int]
             assert down >= 0
             acc = fits(acc + (fits(lane * factor) >> down))
             corr = fits(corr + (fits(128 * small * factor) >> down))
-        # Divided by the unit, halves up.
-        sums.append(fits(acc - corr + head.v_unit // 2) // head.v_unit)
-    return fits(np.concatenate(sums)), top, total, bits
+        sums.append(acc - corr)
+    return fits(np.concatenate(sums)), top - (head.v_unit.bit_length() - 1), total, bits
 
 
 def attend(head: Head, q: np.ndarray, qs: np.ndarray | None, out_shift: int | None) -> np.ndarray:

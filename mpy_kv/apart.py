@@ -13,7 +13,7 @@ except ImportError:
 # Of kernels/params.py
 _RUNS = const(1)
 _V_RUNS = const(41)
-_RUN = const(42)
+_RUN = const(43)
 
 
 class Apart:

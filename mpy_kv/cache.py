@@ -30,7 +30,7 @@ _HIGH = const(4)  # of Sequence._turn
 # Those of kernels/params.py that run per token, as constants: a test holds the two together.
 _N = const(0)
 _RUNS = const(1)
-_RUN = const(42)
+_RUN = const(43)
 _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)

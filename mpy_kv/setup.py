@@ -130,6 +130,8 @@ def attention(g, first, runs=3):
     a[P.ROW] = g.row_bytes
     a[P.V_ROW] = g.v_row_bytes
     a[P.V_WIDTH] = g.v_slice_bytes
+    # What codes of fewer bits count more often in sums than those of 8 is taken out of results.
+    a[P.V_BIAS] = 36 + 8 - v_bits
     a[P.SLICES] = g.slices
     a[P.WIDTH] = g.slice_bytes
     a[P.SLICE_WIDTH] = g.slice_width

@@ -33,21 +33,22 @@ WLO = 24  # ... & 0xFFFF
 CORR = 25  # what the offset 128 of all codes adds to every channel; written by weights()
 LOG_SCALE = 26  # mantissa (15 bits) of log2(e) / sqrt(head_dim)
 LOG_EXP = 27  # that = LOG_SCALE * 2^-LOG_EXP
-QUERIES = 28  # first query record
+V_BIAS = 28  # of results: 2^(VEXP - V_BIAS) is what a step of emit() counts
 OUT_SHIFT = 29  # BIAS + out_shift; 0 = float32
 Q_AT = 30  # element of q to read
-HEADS = 31
+SLICE_WIDTH = 31  # values of a slice
 HEAD_DIM = 32
 QUERY_BYTES = 33  # bytes of a query record
 SETS = 34  # 1, or 2 when the sinks have a query of their own
 Q_SHIFT = 35  # BIAS + q_shift; 0 = float32
 MASK31 = 36  # 0x7FFFFFFF
-SLICE_WIDTH = 37  # values of a slice
+HEADS = 37
 QUERY_SET = 38  # bytes of one set in a query record
 V_ROW = 39  # as ROW, of V
 V_WIDTH = 40  # as WIDTH, of V
 V_RUNS = 41  # byte offset in `a` of V's own runs, two numbers each: codes offset, count; 0: as K's
-RUN = 42  # the runs, oldest first, four numbers each: codes offset, scales offset, count, query set
+QUERIES = 42  # first query record
+RUN = 43  # the runs, oldest first, four numbers each: codes offset, scales offset, count, query set
 A_COUNT = RUN + 4 * 3  # sinks, and a ring in two parts
 
 # e: encode

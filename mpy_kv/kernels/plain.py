@@ -65,6 +65,7 @@ from .params import (
     SUMS,
     TOO_LARGE,
     UNITS,
+    V_BIAS,
     V_TOO_LARGE,
     VCODES,
     VSCALE,
@@ -456,7 +457,7 @@ def emit(buf, a, out):
     # |SUMS - CORR| <= 2^7 * weights / 2^(bits(n) + 5) (B6): shifted by `down` it fits 15 bits
     # and a little, however peaked the weights are.
     down = we + 8 - _bits(a[N]) - 5
-    x = a[KEXP + 1] - 36
+    x = a[KEXP + 1] - a[V_BIAS]
     at = get32(buf, a[QUERY] + 12) + a[SLICE] * a[SLICE_WIDTH]
     shift = a[OUT_SHIFT]
     for c in range(a[SLICE_WIDTH]):

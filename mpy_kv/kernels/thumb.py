@@ -38,7 +38,7 @@ def qk(r0, r1, r2, r3):
     ldr(r4, [r3, 4])
     data(2, 0x9404)  # str r4, [sp, 16]
     mov(r4, r3)
-    add(r4, 168)
+    add(r4, 172)
     data(2, 0x9403)  # str r4, [sp, 12]
     label(RUN)
     data(2, 0x9B00)  # ldr r3, [sp, 0]
@@ -644,7 +644,7 @@ def av(r0, r1, r2, r3):
     sub(r4, 8)
     mov(r12, r4)
     mov(r4, r3)
-    add(r4, 168)
+    add(r4, 172)
     data(2, 0x9403)  # str r4, [sp, 12]
     data(2, 0x9A09)  # ldr r2, [sp, 36]
     label(BATCH)
@@ -815,9 +815,7 @@ def emit(r0, r1, r2):
     ldr(r3, [r1, 68])
     add(r3, r3, r0)
     ldr(r3, [r3, 12])
-    mov(r4, r1)
-    add(r4, 128)
-    ldr(r4, [r4, 20])
+    ldr(r4, [r1, 124])
     ldr(r5, [r1, 76])
     mul(r5, r4)
     add(r3, r3, r5)
@@ -888,7 +886,8 @@ def emit(r0, r1, r2):
     neg(r6, r6)
     mov(r8, r6)
     ldr(r6, [r1, 84])
-    sub(r6, 36)
+    ldr(r3, [r1, 112])
+    sub(r6, r6, r3)
     mov(r1, r2)
     mov(r3, r10)
     cmp(r3, 0)
@@ -1027,7 +1026,7 @@ def scales(r0, r1, r2, r3):
     data(2, 0x9403)  # str r4, [sp, 12]
     label(LARGEST)  # r1 largest, r2 scales of the slice, r6 run, r7 runs left
     mov(r6, r3)
-    add(r6, 168)
+    add(r6, 172)
     ldr(r7, [r3, 4])
     label(PART)
     ldr(r0, [r6, 4])
@@ -1073,7 +1072,7 @@ def scales(r0, r1, r2, r3):
     ldr(r4, [r3, 4])
     data(2, 0x9406)  # str r4, [sp, 24]
     mov(r4, r3)
-    add(r4, 168)
+    add(r4, 172)
     data(2, 0x9405)  # str r4, [sp, 20]
     label(RUN)
     data(2, 0x9C05)  # ldr r4, [sp, 20]
@@ -1501,7 +1500,7 @@ def query(r0, r1, r2, r3):
     data(2, 0x900D)  # str r0, [sp, 52]
     mov(r7, r3)
     add(r7, 100)
-    ldr(r4, [r3, 112])
+    ldr(r4, [r7, 68])
     add(r4, r4, r0)
     data(2, 0x9401)  # str r4, [sp, 4]
     # Both sets are read from the same element on.
@@ -1517,7 +1516,7 @@ def query(r0, r1, r2, r3):
     data(2, 0x9102)  # str r1, [sp, 8]
     add(r2, r2, r4)
     data(2, 0x9203)  # str r2, [sp, 12]
-    ldr(r4, [r3, 124])
+    ldr(r4, [r7, 48])
     data(2, 0x9404)  # str r4, [sp, 16]
     label(HEAD)
     data(2, 0x9B00)  # ldr r3, [sp, 0]
@@ -1709,8 +1708,7 @@ def query(r0, r1, r2, r3):
     data(2, 0x960A)  # str r6, [sp, 40]
     data(2, 0x950B)  # str r5, [sp, 44]
     mov(r12, r5)
-    add(r7, 128)
-    ldr(r4, [r7, 20])
+    ldr(r4, [r7, 124])
     lsl(r4, r4, 1)
     mov(r6, r11)
     cmp(r6, 0)

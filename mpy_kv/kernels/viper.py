@@ -153,9 +153,9 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
     base = int(buf)
     shift = int(a[35])
     d = int(a[32])
-    heads = int(a[31])
+    heads = int(a[37])
     at = int(a[30])
-    rec = base + int(a[28])
+    rec = base + int(a[42])
     mask31 = int(a[36])
     while heads:
         heads -= 1
@@ -232,7 +232,7 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
             while piece:
                 piece -= 1
                 c0 = 0
-                left = int(a[37])
+                left = int(a[31])
                 n = int(a[4])
                 while n:
                     n -= 1
@@ -310,7 +310,7 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
     s = int(a[3])
     while s:
         s -= 1
-        r = ptr32(int(a) + 168)
+        r = ptr32(int(a) + 172)
         left = int(a[1])
         while left:
             left -= 1
@@ -347,7 +347,7 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
     while s:
         s -= 1
         o = ptr16(dst)
-        r = ptr32(int(a) + 168)
+        r = ptr32(int(a) + 172)
         left = int(a[1])
         while left:
             left -= 1
@@ -376,7 +376,7 @@ def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
     words = (int(a[4]) + 7) & 0x7FF8
     col = 0
     while col < words:
-        r = ptr32(int(a) + 168)
+        r = ptr32(int(a) + 172)
         left = int(a[1])
         y = ptr32(base + int(a[11]))
         while left:
@@ -670,7 +670,7 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
         o = ptr32(base + int(a[16]) + (col << 2))
         sh = ptr32(base + int(a[15]))
         p = ptr32(base + int(a[11]))
-        r = ptr32(int(a) + 168)
+        r = ptr32(int(a) + 172)
         total = int(a[0])
         n = 0
         e0 = 0
@@ -764,7 +764,7 @@ def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
     n = 1  # a literal 2^30 would not compile
     inv = (n << 30) // hi  # viper: allow divide because hi is at least 32768
     n = int(a[0])
-    x = int(a[21]) - 36
+    x = int(a[21]) - int(a[28])
     down = we + 3
     while n:
         n = n >> 1
@@ -774,11 +774,11 @@ def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
         up = 0 - down
         down = 0
     half = 1 << down >> 1
-    at = int(ptr32(base + int(a[17]))[3]) + int(a[19]) * int(a[37])
+    at = int(ptr32(base + int(a[17]))[3]) + int(a[19]) * int(a[31])
     o = ptr32(base + int(a[16]))
     corr = int(a[25])
     shift = int(a[29])
-    n = int(a[37])
+    n = int(a[31])
     if shift:
         p16 = ptr16(int(out) + (at << 1))
         s = 64 - shift - x

@@ -34,7 +34,7 @@ _STEP = const(5)
 # Of kernels/params.py
 _N = const(0)
 _RUNS = const(1)
-_RUN = const(42)
+_RUN = const(43)
 _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)

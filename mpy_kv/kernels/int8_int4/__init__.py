@@ -2,7 +2,7 @@
 
 Values are symmetric groups too: the smallest float16 s with 7 s >= the largest magnitude, codes -7..7 stored
 as code + 8, two a byte, the low nibble first. Only encode and av differ: av takes a nibble for 16 times
-itself, so that offset, weights and sums have the bounds of int8.
+itself, so that offset, weights and sums have the bounds of int8, and V_BIAS takes that out of results.
 """
 
 from .. import FAMILY as _BASE

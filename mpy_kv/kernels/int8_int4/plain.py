@@ -5,7 +5,6 @@ int8; a value's code -7..7 as nibble code + 8, in a byte the low one first, 8 in
 """
 
 from ..params import (
-    CORR,
     DOTS,
     E_AT,
     E_BYTES,
@@ -88,8 +87,7 @@ def av(buf, same, mask, a):
     """Small weights times the codes of slice a[SLICE], summed over tokens: int32 to SUMS, offset in.
 
     Arguments as int8's. A nibble counts 16 times, as if it were the byte 16 code + 128: so a lane takes
-    240 * 257 < 2^16 (B5), and CORR is what weights() made it for bytes. At the end what is beyond CORR is
-    divided by 16, halves up.
+    240 * 257 < 2^16 (B5), and CORR is what weights() made it for bytes. V_BIAS takes the 16 out of results.
     """
     start = a[VCODES] + a[SLICE] * a[V_WIDTH]
     rows = []
@@ -105,5 +103,5 @@ def av(buf, same, mask, a):
                 lane += (buf[rows[t] + c // 2] >> 4 * (c & 1) & 15) * 16 * get32(buf, a[DOTS] + 4 * t)
             w = get32(buf, a[UNITS] + 4 * (b // _BATCH))
             total += lane * (w & 0xFFFF) >> (w >> 16)
-        put32(buf, a[SUMS] + 4 * c, a[CORR] + (total - a[CORR] + 8 >> 4))
+        put32(buf, a[SUMS] + 4 * c, total)
     return 0

@@ -197,18 +197,7 @@ def av(r0, r1, r2, r3):
     cmp(r5, 0)
     beq(BATCHES)
     b(BATCH)
-    label(BATCHES)  # what is beyond CORR, in sixteenths of a byte's code: the bit shifted out rounds
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    ldr(r4, [r3, 100])
-    mov(r5, 8)
-    label(SUM)
-    ldr(r6, [r7, 0])
-    sub(r6, r6, r4)
-    asr(r6, r6, 4)
-    adc(r6, r4)
-    data(2, 0xC740)  # stm r7!, {r6}
-    sub(r5, 1)
-    bne(SUM)
+    label(BATCHES)
     data(2, 0x9C02)  # ldr r4, [sp, 8]
     add(r4, 4)
     data(2, 0x9402)  # str r4, [sp, 8]

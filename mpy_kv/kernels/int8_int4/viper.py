@@ -245,12 +245,5 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
             s1 = 0
             s2 = 0
             s3 = 0
-        # What is beyond CORR, in sixteenths of a byte's code.
-        c = int(a[25])
-        k = 8
-        while k:
-            k -= 1
-            o[0] = ((int(o[0]) - c + 8) >> 4) + c
-            o = ptr32(int(o) + 4)
         col += 4
     return 0
