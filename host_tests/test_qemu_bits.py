@@ -61,7 +61,9 @@ def test_native_sets_are_among_them() -> None:
 
 @pytest.mark.parametrize(("arch", "name"), RUNS)
 def test_goldens(arch: str, name: str, board, tmp_path: Path) -> None:
-    golden = {each: Golden(each) for each in NAMES}
+    # Values of 4 bits: bytecode the unix port has run, and armv7m's viper is armv6m's with longer jumps.
+    four_bits = name != "plain" and arch != "armv7m"
+    golden = {each: Golden(each) for each in NAMES if four_bits or not each.startswith("int8_int4")}
     lines = []
     for each, it in golden.items():
         (tmp_path / f"{each}.job").write_text(json.dumps(it.runner.job))
@@ -94,7 +96,7 @@ NATIVE = [run for run in RUNS if run[1] != "plain"]
 
 @pytest.mark.parametrize(
     ("arch", "name", "codec"),
-    [(*run, "int8") for run in NATIVE] + [("armv6m", "thumb", "int8-int4"), ("armv6m", "viper", "int8-int4")],
+    [(*run, "int8") for run in NATIVE] + [("armv6m", "thumb", "int8-int4")],
 )
 def test_every_call_of_a_kernel(arch: str, name: str, codec: str, board) -> None:
     assert int(board.run(DEVICE / "kernel_twins.py", [name, codec], arch=arch, timeout=300)) > 5000

@@ -171,7 +171,7 @@ class Geometry:
         return self._bytes
 
     def token_bytes(self):
-        """Codes and scales of one token in all layers, a slice's codes in whole bytes, padding not counted."""
+        """Codes and scales of one token in all layers: whole bytes a slice, padding not counted."""
         bits, v_bits, _ = CODECS[self.codec]
         codes = (_up(self.slice_width * bits, 8) + _up(self.slice_width * v_bits, 8)) // 8
         return self.layers * (self.kv_heads * self.slices * codes + 4 * self.groups)

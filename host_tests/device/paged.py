@@ -1,6 +1,6 @@
 """Requests on a board: a script of opens, steps, forks, rollbacks and closes, told as text.
 
-usage: paged.py SEED COUNT [KERNELS [CODEC]]    prints JSON: what each act gave (checksums), counts, allocations
+usage: paged.py SEED COUNT [KERNELS [CODEC]]    prints JSON: what each act gave (checksums), counts
 The same text comes from every interpreter and kernel set. Results of every request are compared with those of
 a KVCache that runs alone. On CPython, where nothing counts allocations, "allocated" is empty.
 """

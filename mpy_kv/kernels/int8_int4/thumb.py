@@ -217,8 +217,8 @@ def av(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def encode(r0, r1, r2, r3):
-    # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, r12 what
-    # is added to a code (0: it goes above the one before), lr end
+    # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32,
+    # lr end, r12 what is added to a code; 0: it goes above the one before
     # sp: e, buffer, v, shift, codes of the head, scale, slice of the head, values left, vector, end of
     # the group, entry of the table, end of the slice
     mov(r4, r8)
