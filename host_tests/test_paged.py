@@ -455,7 +455,7 @@ def test_blocks_from_a_pool_that_others_use(name: str) -> None:
     theirs = pool.alloc(32)
     one = requests.open()
     tokens = list(range(64))
-    with pytest.raises(NoRoom, match="the pool has no room for a block"):
+    with pytest.raises(NoRoom, match="the pool has no room for blocks"):
         run(one, tokens, ids=False)
     held = one.length
     assert held >= 4

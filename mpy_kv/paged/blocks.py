@@ -19,7 +19,7 @@ from array import array
 
 from ..errors import PoolFull
 from ..eviction.lru import clear
-from .prefix import BLOCK_TOKENS, FREE, N, TOP, chain_hash, enter, find, forget
+from .prefix import BLOCK_TOKENS, FREE, N, REUSABLE, TOP, chain_hash, enter, find, forget
 
 
 @micropython.native
@@ -158,6 +158,24 @@ class Blocks:
         except PoolFull:
             return False
         return True
+
+    def secure(self, count):
+        """Whether so many take() will do, memory for free blocks taken from the pool now; else nothing is."""
+        if self.keep:
+            return True
+        i = self.meta[TOP]
+        got = 0
+        while got < count and i != self.n and (self.handle[i] >= 0 or self._filled(i)):
+            got += 1
+            i = self.nxt[i]
+        if got + self.meta[REUSABLE] >= count:
+            return True
+        i = self.meta[TOP]
+        while i != self.n and self.handle[i] >= 0:
+            self.pool.free(self.handle[i])
+            self.handle[i] = -1
+            i = self.nxt[i]
+        return False
 
     @micropython.native
     def take(self):

@@ -21,7 +21,6 @@ except ImportError:
 
 from array import array
 
-from ..errors import NoRoom
 from ..lend import lend
 from ..pools.moving import move_down
 from ..sequence import Sequence
@@ -250,24 +249,24 @@ class Request(Sequence):
         if new + copied + found > room:
             found = 0  # these leave the index and are written in place
         self._own[_SINCE] = p
-        try:
-            requests.state[0] = 1
-            lowest = self._low(p + 1)
-            j = first
-            while j <= last:
-                e = j
-                old = j
-                if e >= g.sink_pages:
-                    e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
-                    if p % t == 0 or j != first:
-                        old = j - g.ring_pages
-                self._own_page(self._base + e, found, keep, old == first or (old + 1) * t > lowest)
-                j += 1
-            requests.state[0] = 0
-        except NoRoom as refusal:
-            requests.mend()
-            self.abort()
-            raise refusal
+        requests.state[0] = 1
+        if not blocks.secure(new + copied + found):
+            found = 0
+            if not blocks.secure(new + copied):
+                requests.state[0] = 0
+                requests.refuse_pool(new + copied)
+        lowest = self._low(p + 1)
+        j = first
+        while j <= last:
+            e = j
+            old = j
+            if e >= g.sink_pages:
+                e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
+                if p % t == 0 or j != first:
+                    old = j - g.ring_pages
+            self._own_page(self._base + e, found, keep, old == first or (old + 1) * t > lowest)
+            j += 1
+        requests.state[0] = 0
 
     @micropython.native
     def _own_page(self, cell, spare, keep, seen):
@@ -353,8 +352,8 @@ class Request(Sequence):
         requests.state[0] = 0
 
     def abort(self):
-        """Forget the uncommitted step: the table, and what is free, are as before it. What a long prefill has
-        overwritten is gone in all layers alike."""
+        """Forget the uncommitted step: the table, and what is free, are as before it; but where a share was
+        used up, the copy of a shared tail remains. What a long prefill overwrote is gone in all layers."""
         self._alive()
         if self._own[_TOUCHED]:
             self._end()

@@ -230,11 +230,8 @@ class Requests:
 
     @micropython.native
     def take(self, row):
-        """A block for this row; NoRoom if the pool, which others use too, has none. The caller asked room()
-        before."""
+        """A block for this row. The caller asked room() and Blocks.secure() before."""
         i = self.blocks.take()
-        if i < 0:
-            self._refuse_pool()
         self._count(row, i)
         return i
 
@@ -346,10 +343,11 @@ class Requests:
         self.mend()
         return lend("mpy_kv.paged.audit").check(self)
 
-    def _refuse_pool(self):
+    def refuse_pool(self, needed):
+        """The pool, which others use too, has no memory for so many blocks."""
         raise NoRoom(
-            "the pool has no room for a block of %d bytes" % self.geometry.block_bytes,
-            1,
+            "the pool has no room for blocks of %d bytes" % self.geometry.block_bytes,
+            needed,
             0,
             evictable=self.blocks.meta[3],
             unit="blocks",

@@ -113,9 +113,6 @@ class RequestSubject(Subject):
     memory(geometry): arguments of Requests for memory that it shares, if it has none of its own.
     """
 
-    # Counts that a refusal may change.
-    loose: tuple[str, ...] = ()
-
     def __init__(
         self, seed: int, memory: Callable[[Any], dict[str, Any]] = lambda geometry: {}, **kind: int
     ) -> None:
@@ -174,7 +171,7 @@ class RequestSubject(Subject):
 
     def unchanged(self, before: dict[str, Any], error: KVError) -> None:
         after = self.requests.stats()
-        changed = [key for key in before if before[key] != after[key] and key not in self.loose]
+        changed = [key for key in before if before[key] != after[key]]
         self.expect(not changed, f"refused, yet {', '.join(changed)} changed: {error}")
         text = str(error)
         self.expect(bool(text) and "\n" not in text, f"not one line: {text!r}")
@@ -423,13 +420,6 @@ class RequestSubject(Subject):
 
 class TenantSubject(RequestSubject):
     """Requests whose blocks come from a pool that somebody else allocates from as well."""
-
-    # That the pool has no more for a step of several pages shows only when the first of them are taken: then
-    # reusable blocks may be gone, and what the index found of the request's own.
-    loose = (
-        *("peak_blocks", "free_blocks", "evictable_blocks"),
-        *("cached_blocks", "protected_blocks", "private_blocks"),
-    )
 
     def __init__(self, seed: int, **kind: int) -> None:
         super().__init__(seed, self.share, **kind)
