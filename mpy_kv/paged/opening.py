@@ -86,21 +86,23 @@ def salt_row(requests, salt):
     root = find_salt(requests, salt)
     if root >= 0:
         return root
+    for root in range(requests.rows):
+        if requests.salts[root] is None:
+            requests.salt_serial[root] += 1
+            requests.salts[root] = salt
+            return root
     used = bytearray(requests.rows)
     for row in range(requests.rows):
         if requests.open_rows[row] == _OPEN:
             used[requests.root[row]] = 1
     blocks = requests.blocks
-    free = spare = -1
     for i in range(blocks.n):
         if blocks.serial[i] and blocks.parent[i] < 0:
             u = -1 - blocks.parent[i]
             if blocks.pserial[i] == requests.salt_serial[u] and used[u] == 0:
                 used[u] = 2
+    free = spare = -1
     for root in range(requests.rows):
-        if requests.salts[root] is None:
-            free = root
-            break
         if used[root] == 0:
             free = root
         elif used[root] == 2:

@@ -15,7 +15,8 @@ The tables are the truth. A call that an exception cuts short (KeyboardInterrupt
 block is lost or held twice, whatever the moment.
 
 All state lies in arrays made at construction. Opening allocates one small object; what a request does per
-token, and pin, unpin, close, allocate nothing. Costs: open O(prompt), close O(pages), all else O(1).
+token, and pin, unpin, close, allocate nothing. Costs: open O(prompt), and O(blocks) after a
+chain lost its head; close O(pages), all else O(1).
 """
 
 try:
@@ -27,6 +28,7 @@ from array import array
 
 from ..errors import BadHandle, NoRoom
 from ..lend import lend
+from .prefix import ORPHANS
 from .request import Request
 
 # Of `state`
@@ -159,6 +161,8 @@ class Requests:
         root = opening.salt_row(self, asked[-1])
         try:
             self.state[BUSY] = 1
+            if self.blocks.meta[ORPHANS]:
+                lend("mpy_kv.paged.mending").prune(self.blocks)
             found = opening.claim(self, row, root, asked, tokens)
             request = Request(self, row, found, root)
             self.open_rows[row] = _OPEN
