@@ -192,7 +192,7 @@ def test_a_request_is_closed_once() -> None:
     for act in (one.close, one.abort, one.lock, one.fork, lambda: one.rollback(1), lambda: step(one, 1)):
         with pytest.raises(BadHandle, match="closed"):
             act()
-    with pytest.raises(BadArgument, match="closed"):
+    with pytest.raises(BadHandle, match="closed"):
         requests.pin(one)
     assert requests.stats() == before
     again = requests.open()  # the same row
@@ -541,10 +541,10 @@ def test_all_rows_taken() -> None:
     requests = requests_of(8, max_requests=2)
     one = requests.open()
     requests.open()
-    with pytest.raises(NoRoom, match="all 2 requests are taken"):
+    with pytest.raises(NoRoom, match="all 2 of max_requests are taken"):
         requests.open()
     step(one, 1)
-    with pytest.raises(NoRoom, match="all 2 requests are taken"):
+    with pytest.raises(NoRoom, match="all 2 of max_requests are taken"):
         one.fork()
     x = array("f", [1.0] * WIDTH)
     one.append(0, x, x)

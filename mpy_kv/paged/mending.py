@@ -102,9 +102,10 @@ def _index(requests):
     blocks.meta[SERIAL] = max(blocks.meta[SERIAL], last)
 
 
-def prune(blocks):
+def prune(requests):
     """Free the reusable blocks that no chain from a root leads to any more. O(blocks). What leads to a
     referenced block that is lost so is lost too, until it is let go of and this is called again."""
+    blocks = requests.blocks
     n = blocks.n
     known = bytearray(n)  # 1: found from a root, 2: not
     for i in range(n):
@@ -116,7 +117,8 @@ def prune(blocks):
                 break
             path.append(i)
             under = blocks.parent[i]
-            if under >= 0 and blocks.serial[under] != blocks.pserial[i]:
+            serials, at = (blocks.serial, under) if under >= 0 else (requests.salt_serial, -1 - under)
+            if serials[at] != blocks.pserial[i]:
                 found = 2
                 break
             i = under

@@ -40,10 +40,10 @@ _E_COUNT = const(3)
 _E_TABLE = const(14)
 
 # Of Request._own. _KNOWN: tokens whose ids are known and whose full blocks are in the index; less than the
-# length where a commit brought no id. _CHAIN: block of the last full one of these, or -1 - root; then its
-# serial number and the hash of the chain. _TOUCHED: entries of the table that the step begun at length _SINCE
-# has changed. _AIMED: where the block lies that encode() writes to. _IDS_AT: where its ids begin.
-# _ID_BITS: bits of an id.
+# length where a commit brought no id, or a token saw less than it would alone. _CHAIN: block of the last full
+# one of these, or -1 - root; then its serial number and the hash of the chain. _TOUCHED: entries of the table
+# that the step begun at length _SINCE has changed. _AIMED: where the block lies that encode() writes to.
+# _IDS_AT: where its ids begin. _ID_BITS: bits of an id.
 _KNOWN = const(0)
 _CHAIN = const(1)
 _CHAIN_SERIAL = const(2)
@@ -266,8 +266,8 @@ class Request(Sequence):
             self._refuse_limit(new)
         keep = 1
         if new + copied > room:
-            # With a share, the copy of a shared tail may be had for the reference that is given up for it.
-            if requests.share[row] and copied == 1 and new == 0:
+            # With a share, a copy of a shared block may be had for the reference that is given up for it.
+            if requests.share[row] and new <= room:
                 keep = 0
             else:
                 self._refuse_room(new + copied)
@@ -308,7 +308,9 @@ class Request(Sequence):
             if not spare:
                 blocks.forget(i)
                 return
-        if not keep:
+        if i == none:
+            keep = 1
+        elif not keep:
             requests.drop(self.row, i)
         new = requests.take(self.row)
         if i != none and seen:
@@ -394,13 +396,23 @@ class Request(Sequence):
         Sequence.commit(self)
         if own[_TOUCHED]:
             self._settle()
-        if ids is not None and own[_KNOWN] == p:
+        if ids is not None and own[_KNOWN] == p and (self._floor == 0 or not self._blind(p)):
             slot = self._e[_E_SLOT]
             if one and slot + 1 != self.geometry.block_tokens:
                 self.requests.blocks.ids[own[_IDS_AT] + slot] = ids
                 own[_KNOWN] = p + 1
             else:
                 self._note(p, n, ids)
+
+    @micropython.native
+    def _blind(self, p):
+        """Whether the token at p saw less than in a request of its own, after a rollback or an aborted
+        prefill beyond the window: what it stored, and what follows, is no prefix for others."""
+        g = self.geometry
+        low = p + 1 - g.window
+        if low < g.sinks:
+            low = g.sinks
+        return self._floor > low
 
     def _check_ids(self, ids, n):
         lend("mpy_kv.paged.opening").check_ids(ids, n, self.requests.wide_ids)
@@ -561,6 +573,15 @@ class Request(Sequence):
             self._refuse_locked()
         self.abort()
         requests.release(self.row, (self.length - 1) // self.geometry.block_tokens)
+
+    def _refuse(self, what, *about):
+        if self.closed():
+            self._refuse_closed()
+        Sequence._refuse(self, what, *about)
+
+    def _visible_count(self):
+        self._alive()
+        return Sequence._visible_count(self)
 
     def closed(self):
         return self.requests.gen[self.row] != self.gen

@@ -12,7 +12,9 @@ every block it holds as if it shared none, the others pay for each block once.
 
 The tables are the truth. A call that an exception cuts short (KeyboardInterrupt may come anywhere) leaves
 `busy` set, and the next call mends everything else from the tables: references, lists, counts. So no
-block is lost or held twice, whatever the moment.
+block is lost or held twice, whatever the moment. (A pool that others use too may keep a block whose alloc
+was cut short: it cannot be asked whose it is.) Not for interrupts, signal handlers or two threads: they would
+mend a call that still runs.
 
 All state lies in arrays made at construction. Opening allocates one small object; what a request does per
 token, and pin, unpin, close, allocate nothing. Costs: open O(prompt), and O(blocks) after a
@@ -105,6 +107,7 @@ class Requests:
         self.root = array("i", [0] * rows)
         self.salts = [None] * rows
         self.salt_serial = array("i", [0] * rows)
+        self.salt_used = array("i", [0] * rows)  # count of opens when it was used last
         self.state = array("i", [0] * 7)
 
     # What there is
@@ -127,12 +130,14 @@ class Requests:
         return room
 
     def lookup(self, tokens, salt=b""):
-        """How many of the tokens (a list or array of ids) an open() would find there now."""
+        """How many of the tokens (a list or array of ids) an open() without a share would find there now."""
         self.mend()
-        root = lend("mpy_kv.paged.opening").find_salt(self, salt)
+        opening = lend("mpy_kv.paged.opening")
+        opening.check_prefix(self, tokens, salt)
+        root = opening.find_salt(self, salt)
         if root < 0:
             return 0
-        return self._match(root, tokens, self.n, self.n) * self.geometry.block_tokens
+        return self._match(root, tokens, self.n, self.available_blocks()) * self.geometry.block_tokens
 
     # Requests
 
@@ -157,12 +162,13 @@ class Requests:
         self.mend()
         opening = lend("mpy_kv.paged.opening")
         asked = opening.checked(self, task, reserve_tokens, tokens, limit_tokens, priority, pin_tokens, salt)
-        row = opening.free_row(self, 0, self.max_requests, "requests")
-        root = opening.salt_row(self, asked[-1])
+        row = opening.free_row(self, 0, self.max_requests, "max_requests")
+        opening.check_share(self, asked[1])
         try:
             self.state[BUSY] = 1
+            root = opening.salt_row(self, asked[-1])
             if self.blocks.meta[ORPHANS]:
-                lend("mpy_kv.paged.mending").prune(self.blocks)
+                lend("mpy_kv.paged.mending").prune(self)
             found = opening.claim(self, row, root, asked, tokens)
             request = Request(self, row, found, root)
             self.open_rows[row] = _OPEN
@@ -333,8 +339,9 @@ class Requests:
     # Looking
 
     def header(self, request):
-        """Region header of a request, a new dict: size (blocks it may hold), references (blocks it holds),
-        locked, length, valid, owner, and share, priority, pinned."""
+        """Region header of a request of these, a new dict: size (blocks it may hold), references (blocks it
+        holds), locked, length, valid, owner, and share, priority, pinned. BadArgument."""
+        lend("mpy_kv.paged.opening").check_own(self, request)
         return lend("mpy_kv.paged.audit").header(self, request)
 
     def stats(self):

@@ -377,7 +377,7 @@ class RequestSubject(Subject):
                 (BadHandle, lambda: gone.append(0, k, v)),
                 (BadHandle, lambda: gone.rollback(0)),
                 (BadHandle, gone.fork),
-                (BadArgument, lambda: self.requests.pin(gone)),
+                (BadHandle, lambda: self.requests.pin(gone)),
             ]
         self.refused(*rng.choice(calls))
 
