@@ -345,6 +345,64 @@ def show_pools(figures: dict[str, Any], names: Sequence[str]) -> None:
 
 
 @command.command(
+    name="policies",
+    epilog="""Example:
+
+\b
+  kvlab bench policies --json out/policies.json
+""",
+)
+@output.json_option
+def policies_command(json_path: Path | None) -> None:
+    """Accesses a second of each eviction policy: in CPython, compiled (numba), and on the unix port.
+
+    Accesses follow Zipf's law over ten times as many keys as entries, evictions and insertions included. On
+    the unix port: a touch against a lookup in a dict, each timed in the same loop, loop included.
+    """
+    from kvlab.bench import policies
+
+    with output.progress("Measuring", policies.STEPS) as done:
+        figures = policies.measure(done)
+    show_policies(figures)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+
+
+def show_policies(figures: dict[str, Any]) -> None:
+    from kvlab.bench import policies
+
+    rows = [
+        (
+            name,
+            f"{figures[name]['python_accesses_per_s'] / 1e6:,.2f}",
+            *(f"{by['accesses_per_s'] / 1e6:,.1f}" for by in figures[name]["by_entries"].values()),
+            f"{100 * figures[name]['by_entries'][str(policies.ENTRIES)]['miss_ratio']:.2f}",
+        )
+        for name in policies.NAMES
+    ]
+    header = (
+        "",
+        f"CPython, {policies.PYTHON_ENTRIES:,} entries",
+        *(f"compiled, {entries:,}" for entries in policies.BY_ENTRIES),
+        f"misses of these (%), {policies.ENTRIES:,}",
+    )
+    output.table("Million accesses a second", rows, header)
+    rows = [
+        (
+            name,
+            *(f"{by[key]:,.0f} ns" for key in ("dict_ns", "touch_ns")),
+            f"{by['touch_over_dict']:.1f} x",
+            f"{by['evict_insert_ns']:,.0f} ns",
+            f"{by['bytes_per_entry']:g}",
+        )
+        for name in policies.NAMES
+        for by in (figures[name]["device"],)
+    ]
+    header = ("", "d[k]", "touch", "touch / d[k]", "evict and insert", "bookkeeping, bytes an entry")
+    output.table(f"On the unix port, {policies.DEVICE_ENTRIES:,} entries", rows, header)
+
+
+@command.command(
     name="page",
     epilog="""Example:
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from kvlab import paths
 from kvlab.errors import BadInput
@@ -26,7 +26,10 @@ PLACE_ENV = "XDG_CACHE_HOME"
 
 # What a compiled function may be made of. Its code calls other compiled functions, which numba does not look
 # at when it decides whether a stored one is still good: so all of them name the folder it lies in.
-_SOURCES = (paths.ROOT / "mpy_kv" / "pools", paths.ROOT / "mpy_kv" / "paged", Path(__file__).parent)
+_SOURCES = (
+    *(paths.ROOT / "mpy_kv" / name for name in ("pools", "paged", "eviction")),
+    *(Path(__file__).parents[1] / name for name in ("engine", "replay")),
+)
 
 # Of that many states of the sources, beside the present one, machine code is kept.
 _KEPT = 3
@@ -76,15 +79,23 @@ def numba() -> ModuleType:
 
 def compiled(function: Function) -> Function:
     """`function` compiled at its first call, or found in the cache. EngineError from `numba()`."""
-    done: Function = numba().njit(function, cache=True)
-    return done
+    return _named(numba().njit(function, cache=True), function)
 
 
 def adapter(function: Function) -> Function:
     """A compiled function that only hands arrays on to another. It does not count their users, as numba else
     does at each call: that takes longer than alloc and free."""
-    done: Function = numba().njit(function, cache=True, _nrt=False)
-    return done
+    return _named(numba().njit(function, cache=True, _nrt=False), function)
+
+
+def _named(done: Any, function: Function) -> Function:
+    """`done` with a name for life. numba finds a stored closure by the names of the compiled functions in it,
+    and else gives each a new one in each process, so that none would ever be found."""
+    inside = [cell.cell_contents for cell in function.__closure__ or ()]
+    names = [getattr(each, "_uuid", None) or repr(each) for each in inside]
+    line = function.__code__.co_firstlineno
+    done._set_uuid(f"{function.__module__}.{function.__qualname__}:{line}({', '.join(names)})")
+    return cast("Function", done)
 
 
 def native_functions(name: str) -> dict[str, Function]:
