@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import copy
 import functools
-import sys
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+from injected import Injected
 from kv_reference import Layout
 
 import mpy_kv.cache
@@ -98,38 +97,6 @@ def fed(tokens: int, **options: Any) -> KVCache:
     return cache
 
 
-class Injected:
-    """Raises `error` before line number `at` of what cache.py and sequence.py execute; counts them all."""
-
-    def __init__(self, error: type[BaseException], at: int, opcodes: bool = False) -> None:
-        self.error, self.at, self.opcodes = error, at, opcodes
-        self.seen = 0
-        self.where = ""
-
-    def _local(self, frame: FrameType, event: str, _: Any) -> Any:
-        if event == ("opcode" if self.opcodes else "line"):
-            self.seen += 1
-            if self.seen == self.at:
-                self.where = f"{frame.f_code.co_name}, line {frame.f_lineno}"
-                raise self.error("injected")
-        return self._local
-
-    def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if frame.f_code.co_filename not in FILES:
-            return None
-        frame.f_trace_opcodes = self.opcodes
-        return self._local
-
-    def __enter__(self) -> Injected:
-        self.before = sys.gettrace()
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> bool:
-        sys.settrace(self.before)
-        return isinstance(value, self.error) and value.args == ("injected",)
-
-
 class Failing:
     """Raises before or after call number `at` of any kernel."""
 
@@ -168,7 +135,7 @@ def broken_at_every_line(
     at = 1
     while True:
         model = Model(copy.deepcopy(start))
-        with Injected(error, at, opcodes) as injected:
+        with Injected(error, at, FILES, opcodes=opcodes) as injected:
             act(model)
         if not injected.where:
             break
@@ -372,7 +339,7 @@ def test_rollback_and_seek_broken_off_anywhere(move: Callable[[Model], None], pe
     at = 1
     while True:
         model = Model(copy.deepcopy(before))
-        with Injected(KeyboardInterrupt, at) as injected:
+        with Injected(KeyboardInterrupt, at, FILES) as injected:
             move(model)
         if not injected.where:
             break

@@ -177,10 +177,13 @@ def test_what_the_terminal_cannot_show_is_escaped(tmp_path):
 
 # --- imports -------------------------------------------------------------------------------------
 
-SLOW = ("jax", "jsonschema", "matplotlib", "numpy", "rich")
+SLOW = ("jax", "jsonschema", "matplotlib", "numba", "numpy", "rich")
 
 
-@pytest.mark.parametrize("words", ["--help", "demo --help", "train --help", "convert --help"])
+@pytest.mark.parametrize(
+    "words",
+    ["--help", "demo --help", "train --help", "convert --help", "bench pools --help", "soak --help"],
+)
 def test_help_imports_nothing_slow(words):
     """Nor anything that may be broken: help must come whatever is missing."""
     code = "import sys; from kvlab import cli; s = cli.main(sys.argv[1:]); print(s, *sys.modules)"

@@ -192,7 +192,7 @@ def test_a_request_is_closed_once() -> None:
     for act in (one.close, one.abort, one.lock, one.fork, lambda: one.rollback(1), lambda: step(one, 1)):
         with pytest.raises(BadHandle, match="closed"):
             act()
-    with pytest.raises(BadArgument, match="closed"):
+    with pytest.raises(BadHandle, match="closed"):
         requests.pin(one)
     assert requests.stats() == before
     again = requests.open()  # the same row
@@ -455,7 +455,7 @@ def test_blocks_from_a_pool_that_others_use(name: str) -> None:
     theirs = pool.alloc(32)
     one = requests.open()
     tokens = list(range(64))
-    with pytest.raises(NoRoom, match="the pool has no room for a block"):
+    with pytest.raises(NoRoom, match="the pool has no room for blocks"):
         run(one, tokens, ids=False)
     held = one.length
     assert held >= 4
@@ -541,10 +541,10 @@ def test_all_rows_taken() -> None:
     requests = requests_of(8, max_requests=2)
     one = requests.open()
     requests.open()
-    with pytest.raises(NoRoom, match="all 2 requests are taken"):
+    with pytest.raises(NoRoom, match="all 2 of max_requests are taken"):
         requests.open()
     step(one, 1)
-    with pytest.raises(NoRoom, match="all 2 requests are taken"):
+    with pytest.raises(NoRoom, match="all 2 of max_requests are taken"):
         one.fork()
     x = array("f", [1.0] * WIDTH)
     one.append(0, x, x)
@@ -553,13 +553,31 @@ def test_all_rows_taken() -> None:
 
 
 def test_what_follows_a_block_that_is_written_to_is_freed() -> None:
-    """With all else reserved a block is written in place: what came after it cannot be found any more."""
+    """With all else reserved a block is written in place: what came after it is found no more, and free when
+    the next request opens."""
     requests = requests_of(3)
-    one, _ = requests.open(reserve_tokens=8), requests.open(reserve_tokens=4)
+    one, other = requests.open(reserve_tokens=8), requests.open(reserve_tokens=4)
     run(one, list(range(8)))
     one.rollback(5)
     assert requests.stats()["evictable_blocks"] == 1
     prefill(one, [50, 51])
     assert requests.check() == 0
-    assert requests.stats()["free_blocks"] == 1
     assert requests.lookup([*range(8), 0]) == 0
+    other.close()
+    requests.open()
+    assert requests.stats()["free_blocks"] == 1
+    assert requests.stats()["evictable_blocks"] == 0
+    assert requests.check() == 0
+
+
+def test_a_window_longer_than_the_memory_leaves_nothing_dead() -> None:
+    """Its chain loses its head first, as the tail is held: the rest is free when the next request opens."""
+    requests = requests_of(12, None, window=8)
+    one = requests.open()
+    for token in range(120):
+        step(one, token % 50)
+    one.close()
+    assert requests.stats()["evictable_blocks"] > 6
+    requests.open()
+    assert requests.stats()["free_blocks"] == 12
+    assert requests.check() == 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
+from injected import Injected
 from paged_cases import alone, requests_of, run, step, stored
 
 import mpy_kv
@@ -19,34 +18,6 @@ from mpy_kv.paged.request import Request
 PACKAGE = str(Path(mpy_kv.__file__).parent)
 # Kernels are one call each on a board; test_atomicity.py breaks them off too.
 LEFT_OUT = tuple(str(Path(PACKAGE) / name) for name in ("kernels", "audit.py", "paged/audit.py"))
-
-
-class Cut:
-    """Raises `error` before line number `at` that the package executes."""
-
-    def __init__(self, error: type[BaseException], at: int) -> None:
-        self.error, self.at, self.seen, self.where = error, at, 0, ""
-
-    def _local(self, frame: FrameType, event: str, _: Any) -> Any:
-        if event == "line":
-            self.seen += 1
-            if self.seen == self.at:
-                self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-                raise self.error("injected")
-        return self._local
-
-    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
-        file = frame.f_code.co_filename
-        return self._local if file.startswith(PACKAGE) and not file.startswith(LEFT_OUT) else None
-
-    def __enter__(self) -> Cut:
-        self.before = sys.gettrace()
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> bool:
-        sys.settrace(self.before)
-        return isinstance(value, self.error) and value.args == ("injected",)
 
 
 World = tuple[Requests, list[Request]]
@@ -59,7 +30,7 @@ def cut_everywhere(
     at = 1
     while True:
         world = copy.deepcopy(start)
-        with Cut(error, at) as cut:
+        with Injected(error, at, [PACKAGE], LEFT_OUT) as cut:
             act(world)
         if not cut.where:
             break

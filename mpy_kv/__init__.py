@@ -16,12 +16,22 @@ from . import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
-    _here = __file__[: __file__.rfind("/") + 1]
-    for _name in ("batch", "fixed", "units", "buddy", "region", "slab", "slab_region"):
-        _port.install("mpy_kv.pools." + _name, _here + "pools/" + _name + ".py")
-    _port.install("mpy_kv.apart", _here + "apart.py")
-    _port.install("mpy_kv.sequence", _here + "sequence.py")
-    _port.install("mpy_kv.cache", _here + "cache.py")
+    _port.install_all(
+        "mpy_kv",
+        __file__[: __file__.rfind("/") + 1],
+        (
+            "pools.batch",
+            "pools.fixed",
+            "pools.units",
+            "pools.buddy",
+            "pools.region",
+            "pools.slab",
+            "pools.slab_region",
+            "apart",
+            "sequence",
+            "cache",
+        ),
+    )
 
 from . import errors  # noqa: E402, F401
 from .cache import KVCache  # noqa: E402, F401

@@ -44,6 +44,15 @@ class KVCache(Sequence):
     kernels: a set from mpy_kv.kernels (default: the fastest that passes the self-check).
     """
 
+    # The hot ones named here too: what only the base class has is looked up twice, 500 instructions a call.
+    append = Sequence.append
+    attend = Sequence.attend
+    commit = Sequence.commit
+    _begin = Sequence._begin
+    _attend_row = Sequence._attend_row
+    _low = Sequence._low
+    _drop = Sequence._drop
+
     def __init__(self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None):
         made = lend("mpy_kv.setup").parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels)
         kernels, buffer, self.pool, codes, a, e, q_shift, out_shift = made

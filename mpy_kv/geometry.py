@@ -80,9 +80,7 @@ class Geometry:
                 % (heads, kv_heads)
             )
         if not isinstance(codec, str) or codec not in CODECS:
-            raise BadArgument(
-                "codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS)))
-            )
+            raise BadArgument("codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS))))
         self.codec = codec
         bits, v_bits, scaled = CODECS[codec]
         if capacity is None:
@@ -93,9 +91,7 @@ class Geometry:
             self.ring_slots = self.window + 1
         else:
             if sinks:
-                raise BadArgument(
-                    "sinks %r need a window; with capacity nothing is evicted" % (sinks,)
-                )
+                raise BadArgument("sinks %r need a window; with capacity nothing is evicted" % (sinks,))
             self.capacity = self.window = whole("capacity", capacity, 1, _MAX_TOKENS)
             self.sinks = 0
             self.ring_slots = self.capacity
@@ -196,17 +192,16 @@ class Geometry:
         return base + slot * self.row_bytes, base + self.codes_bytes + slot * 2
 
     def __repr__(self):
-        return (
-            "Geometry(layers=%d, heads=%d, kv_heads=%d, head_dim=%d, %s, codec=%r, group=%d)"
-            % (
-                self.layers,
-                self.heads,
-                self.kv_heads,
-                self.head_dim,
-                "window=%d, sinks=%d" % (self.window, self.sinks)
-                if self.capacity is None
-                else "capacity=%d" % self.capacity,
-                self.codec,
-                self.group,
-            )
+        return "%s(layers=%d, heads=%d, kv_heads=%d, head_dim=%d, %s, codec=%r, group=%d%s)" % (
+            type(self).__name__,
+            self.layers,
+            self.heads,
+            self.kv_heads,
+            self.head_dim,
+            "window=%d, sinks=%d" % (self.window, self.sinks)
+            if self.capacity is None
+            else "capacity=%d" % self.capacity,
+            self.codec,
+            self.group,
+            "" if self.block_tokens is None else ", block_tokens=%d" % self.block_tokens,
         )

@@ -60,9 +60,7 @@ def viper_source(text):
     the sign extension of a 32-bit load: nothing to do on 32 bits, two shifts on 64.
     """
     if WIDE:
-        text = text.replace("_WIDE = const(0)", "_WIDE = const(1)").replace(
-            ">> _HI", "<< 32 >> 48"
-        )
+        text = text.replace("_WIDE = const(0)", "_WIDE = const(1)").replace(">> _HI", "<< 32 >> 48")
     return text
 
 
@@ -112,6 +110,12 @@ def load_native(path, package=None, skip=()):
                 # What stays is then put beside what is there, and not behind the litter of compiling.
                 gc.collect()
     return names
+
+
+def install_all(package, folder, names):
+    """install() of modules of a package whose files lie below `folder` (ends in /), in that order."""
+    for name in names:
+        install(package + "." + name, folder + name.replace(".", "/") + ".py")
 
 
 class _Names:

@@ -236,8 +236,8 @@ class Chains:
         self.sum = (self.sum * 31 + got) & 0x3FFFFFFF
 
     def chain(self):
-        """A prompt of one of four families, which differ early or late; what is not found is taken and entered,
-        its last block not always."""
+        """A prompt of one of four families, which differ early or late; what is not found is taken and
+        entered, its last block not always."""
         dice, blocks, tokens = self.dice, self.blocks, self.tokens
         family = dice.below(4)
         for k in range(32):
@@ -272,7 +272,8 @@ class Chains:
         return meta[FREE] + meta[REUSABLE] + meta[USED] != self.blocks.n
 
     def stats(self):
-        return {"alloc_count": self.taken, "used": self.blocks.meta[USED], "entries": self.blocks.meta[ENTRIES]}
+        meta = self.blocks.meta
+        return {"alloc_count": self.taken, "used": meta[USED], "entries": meta[ENTRIES]}
 
 
 def arrays_of(pool, prefix=""):

@@ -11,7 +11,5 @@ the same answers on a board and in the host's simulator.
 from .. import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
-    # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
-    _here = __file__[: __file__.rfind("/") + 1]
-    _port.install("mpy_kv.admission.predictor", _here + "predictor.py")
-    _port.install("mpy_kv.admission.admission", _here + "admission.py")
+    # As mpy_kv/__init__.py does.
+    _port.install_all("mpy_kv.admission", __file__[: __file__.rfind("/") + 1], ("predictor", "admission"))

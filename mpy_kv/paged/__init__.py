@@ -19,9 +19,11 @@ from .. import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # As mpy_kv/__init__.py does.
-    _here = __file__[: __file__.rfind("paged/")]
-    for _name in ("eviction.lru", "paged.prefix", "paged.blocks", "paged.request", "paged.requests"):
-        _port.install("mpy_kv." + _name, _here + _name.replace(".", "/") + ".py")
+    _port.install_all(
+        "mpy_kv",
+        __file__[: __file__.rfind("paged/")],
+        ("eviction.lru", "paged.prefix", "paged.blocks", "paged.request", "paged.requests"),
+    )
 
 # Loaded before the arena is made, so that code does not lie behind it.
 from . import blocks  # noqa: E402, F401

@@ -2,6 +2,7 @@
 
 BUSY, BOUND, COMMON, PINNED, OPENED, REUSED = range(6)
 N, TOP, FREE, REUSABLE, USED, PEAK, SERIAL, ENTRIES = range(8)
+ORPHANS = 9
 
 
 def header(requests, request):
@@ -161,8 +162,7 @@ def _index(requests):
         if b.serial[i]:
             if u >= 0 and b.serial[u] == b.pserial[i]:
                 children[u] += 1
-            # Without a window nothing is left that cannot be found: whoever goes first is a tail.
-            whole = requests.geometry.capacity is not None
-            bad += whole and u >= 0 and b.serial[u] != b.pserial[i]
+            # Who goes first is a tail: nothing is left that cannot be found, unless it is known.
+            bad += not b.meta[ORPHANS] and u >= 0 and b.serial[u] != b.pserial[i]
     bad += len([i for i in range(n) if b.serial[i] and children[i] != b.children[i]])
     return bad + (b.meta[ENTRIES] != sum(seen))

@@ -19,7 +19,7 @@ from array import array
 
 from ..errors import PoolFull
 from ..eviction.lru import clear
-from .prefix import BLOCK_TOKENS, FREE, N, TOP, chain_hash, enter, find, forget
+from .prefix import BLOCK_TOKENS, FREE, N, REUSABLE, TOP, chain_hash, enter, find, forget
 
 
 @micropython.native
@@ -111,7 +111,7 @@ class Blocks:
         self.block_bytes = block_bytes
         self.block_tokens = block_tokens
         self.keep = keep
-        self.meta = array("i", [0] * 9)
+        self.meta = array("i", [0] * 10)
         self.ref = array("H", bytes(2 * n))
         self.nxt = array(kind, [0] * (n + 2))
         self.prv = array(kind, [0] * (n + 2))
@@ -158,6 +158,24 @@ class Blocks:
         except PoolFull:
             return False
         return True
+
+    def secure(self, count):
+        """Whether so many take() will do, memory for free blocks taken from the pool now; else nothing is."""
+        if self.keep:
+            return True
+        i = self.meta[TOP]
+        got = 0
+        while got < count and i != self.n and (self.handle[i] >= 0 or self._filled(i)):
+            got += 1
+            i = self.nxt[i]
+        if got + self.meta[REUSABLE] >= count:
+            return True
+        i = self.meta[TOP]
+        while i != self.n and self.handle[i] >= 0:
+            self.pool.free(self.handle[i])
+            self.handle[i] = -1
+            i = self.nxt[i]
+        return False
 
     @micropython.native
     def take(self):
@@ -213,24 +231,10 @@ class Blocks:
             i,
         )
 
-    @micropython.native
-    def prune(self):
-        """Free the reusable blocks whose parent left the index: nothing finds them. O(blocks) for each level
-        of a chain; called only where a block with children had to leave."""
-        again = True
-        while again:
-            again = False
-            i = self.n
-            while i:
-                i -= 1
-                if self.serial[i] and self.ref[i] == 0:
-                    under = self.parent[i]
-                    if under >= 0 and self.serial[under] != self.pserial[i]:
-                        self.forget(i)
-                        self.ref[i] = 1
-                        self.meta[4] += 1
-                        self.drop(i)
-                        again = True
+    def discard(self, i):
+        """A block just forgotten, which nobody holds, is free."""
+        take_forgotten(self.meta, self.ref, i)
+        self.drop(i)
 
     @micropython.native
     def find(self, under, under_serial, h, tokens, at):

@@ -7,6 +7,7 @@ stays busy until all is mended, so that a mending cut short is begun again.
 
 from ..errors import BadHandle
 from ..eviction.lru import add_newest, clear
+from .prefix import ORPHANS
 
 BUSY, BOUND, COMMON, PINNED = range(4)
 N, TOP, FREE, REUSABLE, USED, PEAK, SERIAL, ENTRIES = range(8)
@@ -96,8 +97,42 @@ def _index(requests):
             u = blocks.parent[i]
             if u >= 0 and blocks.serial[u] == blocks.pserial[i]:
                 blocks.children[u] += 1
+    blocks.meta[ORPHANS] = 1  # perhaps
     blocks.meta[ENTRIES] = entries
     blocks.meta[SERIAL] = max(blocks.meta[SERIAL], last)
+
+
+def prune(requests):
+    """Free the reusable blocks that no chain from a root leads to any more. O(blocks). What leads to a
+    referenced block that is lost so is lost too, until it is let go of and this is called again."""
+    blocks = requests.blocks
+    n = blocks.n
+    known = bytearray(n)  # 1: found from a root, 2: not
+    for i in range(n):
+        path = []
+        found = 1
+        while i >= 0 and blocks.serial[i]:
+            if known[i]:
+                found = known[i]
+                break
+            path.append(i)
+            under = blocks.parent[i]
+            serials, at = (blocks.serial, under) if under >= 0 else (requests.salt_serial, -1 - under)
+            if serials[at] != blocks.pserial[i]:
+                found = 2
+                break
+            i = under
+        for i in path:
+            known[i] = found
+    again = 0
+    for i in range(n):
+        if known[i] == 2:
+            if blocks.ref[i]:
+                again = 1
+            else:
+                blocks.forget(i)
+                blocks.discard(i)
+    blocks.meta[ORPHANS] = again
 
 
 def _lists(blocks, order):

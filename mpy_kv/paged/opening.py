@@ -4,7 +4,10 @@
 caller mends.
 """
 
-from ..errors import BadArgument, NoRoom, StepError
+from array import array
+
+from ..errors import BadArgument, BadHandle, NoRoom, StepError
+from .prefix import ORPHANS
 from .request import Request
 
 _FREE, _OPEN, _PIN = 0, 1, 2
@@ -23,10 +26,9 @@ def check_ids(ids, count, wide):
     most = (PAST if wide else 1 << 16) - 1
     if type(ids) is int:
         ids = [ids]
-    try:
-        n = len(ids)
-    except TypeError:
+    if not isinstance(ids, (list, tuple, bytes, bytearray, memoryview, array)):
         raise BadArgument("token ids must be a number, a list or an array, got %s" % type(ids).__name__)
+    n = len(ids)
     if count is not None and n != count:
         raise BadArgument("commit of %d tokens needs %d ids, got %d" % (count, count, n))
     for i in range(n):
@@ -36,18 +38,28 @@ def check_ids(ids, count, wide):
             )
 
 
+def check_prefix(requests, tokens, salt):
+    """What a prefix is looked for by. BadArgument."""
+    if type(tokens) is int:
+        raise BadArgument("tokens must be a list or array of ids, got %r" % (tokens,))
+    check_ids(tokens, None, requests.wide_ids)
+    if not isinstance(salt, (bytes, bytearray)):
+        raise BadArgument("salt must be bytes, got %s" % type(salt).__name__)
+
+
+def check_own(requests, request):
+    """Whether a request is one of these. BadArgument."""
+    if not isinstance(request, Request) or request.requests is not requests:
+        raise BadArgument("request must be one of these Requests, got %r" % (request,))
+
+
 def checked(requests, task, reserve_tokens, tokens, limit_tokens, priority, pin_tokens, salt):
     """The arguments of open(): (task, share, limit, priority, most pinned blocks, salt)."""
     g = requests.geometry
     whole("task", task, 0, PAST - 1)
     whole("reserve_tokens", reserve_tokens, 0, PAST)
     whole("priority", priority, 0, 255)
-    if tokens is not None:
-        if type(tokens) is int:
-            raise BadArgument("tokens must be a list or array of ids, got %r" % (tokens,))
-        check_ids(tokens, None, requests.wide_ids)
-    if not isinstance(salt, (bytes, bytearray)):
-        raise BadArgument("salt must be bytes, got %s" % type(salt).__name__)
+    check_prefix(requests, () if tokens is None else tokens, salt)
     limit = g.pages
     if limit_tokens is not None:
         limit = g.blocks_of(whole("limit_tokens", limit_tokens, 1, PAST))
@@ -70,7 +82,7 @@ def free_row(requests, first, end, what):
     for row in range(first, end):
         if requests.open_rows[row] == _FREE:
             return row
-    raise NoRoom("all %d %s are taken" % (end - first, what), 1, 0, unit=what)
+    raise NoRoom("all %d of %s are taken" % (end - first, what), 1, 0, unit="rows")
 
 
 def find_salt(requests, salt):
@@ -82,36 +94,34 @@ def find_salt(requests, salt):
 
 
 def salt_row(requests, salt):
-    """Root of that salt, made if need be in place of one that no request and no entry uses."""
+    """Root of that salt, made if need be in place of one that neither an open request nor a pin uses, the
+    least recently used of them: its entries are found no more."""
     root = find_salt(requests, salt)
-    if root >= 0:
-        return root
-    used = bytearray(requests.rows)
-    for row in range(requests.rows):
-        if requests.open_rows[row] == _OPEN:
-            used[requests.root[row]] = 1
-    blocks = requests.blocks
-    free = spare = -1
-    for i in range(blocks.n):
-        if blocks.serial[i] and blocks.parent[i] < 0:
-            u = -1 - blocks.parent[i]
-            if blocks.pserial[i] == requests.salt_serial[u] and used[u] == 0:
-                used[u] = 2
-    for root in range(requests.rows):
-        if requests.salts[root] is None:
-            free = root
-            break
-        if used[root] == 0:
-            free = root
-        elif used[root] == 2:
-            spare = root
-    # There are more rows than requests: one is not used by an open one. Its entries, if it has some, are
-    # found no more: a new serial makes it another root.
-    root = free if free >= 0 else spare
-    requests.salts[root] = None
-    requests.salt_serial[root] += 1
-    requests.salts[root] = salt
+    if root < 0:
+        used = bytearray(requests.rows)
+        for row in range(requests.rows):
+            if requests.open_rows[row] != _FREE:
+                used[requests.root[row]] = 1
+        # There is one at least: the row that opens has none yet.
+        for i in range(requests.rows):
+            if requests.salts[i] is None:
+                root = i
+                break
+            if not used[i] and (root < 0 or requests.salt_used[i] < requests.salt_used[root]):
+                root = i
+        requests.salts[root] = None
+        requests.salt_serial[root] += 1
+        requests.blocks.meta[ORPHANS] = 1
+        requests.salts[root] = salt
+    requests.salt_used[root] = requests.state[OPENED]
     return root
+
+
+def check_share(requests, share):
+    """Whether so many blocks can be reserved. NoRoom."""
+    slack = requests.n - requests.state[BOUND] - requests.state[COMMON]
+    if share > slack:
+        refuse(requests, "reserve_tokens: a share of %d blocks cannot be kept" % share, share, slack)
 
 
 def claim(requests, row, root, asked, tokens):
@@ -120,8 +130,6 @@ def claim(requests, row, root, asked, tokens):
     g = requests.geometry
     state = requests.state
     slack = requests.n - state[BOUND] - state[COMMON]
-    if share > slack:
-        refuse(requests, "a share of %d blocks cannot be kept" % share, share, slack)
     found = 0
     if tokens is not None and len(tokens):
         most = limit if limit < g.pages or g.capacity is not None else requests.n
@@ -186,7 +194,7 @@ def reserve(request, tokens):
         common = len([i for i in set(holds) if requests.common[i] == 0])
     slack = none - state[BOUND] - state[COMMON]
     if bound + common > slack:
-        refuse(requests, "a share of %d blocks cannot be kept" % share, bound + common, slack)
+        refuse(requests, "tokens: a share of %d blocks cannot be kept" % share, bound + common, slack)
     state[BUSY] = 1
     requests.share[row] = share
     if bool(share) != bool(old):
@@ -227,8 +235,8 @@ def fork(request, task, reserve_tokens, limit_tokens, priority):
     else:
         needed = len([e for e in cells if requests.common[requests.table[base + e]] == 0])
     if needed > slack:
-        refuse(requests, "no room for a fork", needed, slack)
-    new = free_row(requests, 0, requests.max_requests, "requests")
+        refuse(requests, "no room for a fork: close requests or give more blocks", needed, slack)
+    new = free_row(requests, 0, requests.max_requests, "max_requests")
     try:
         state[BUSY] = 1
         claim(requests, new, root, asked, None)
@@ -251,10 +259,9 @@ def fork(request, task, reserve_tokens, limit_tokens, priority):
 
 def pin(requests, request, tokens):
     """As Requests.pin."""
-    if not isinstance(request, Request) or request.requests is not requests:
-        raise BadArgument("request must be one of these Requests, got %r" % (request,))
+    check_own(requests, request)
     if request.closed():
-        raise BadArgument("request is closed: pin before close")
+        raise BadHandle("the request is closed: pin before close")
     g = requests.geometry
     row = request.row
     base = row * g.pages
@@ -297,13 +304,14 @@ def pin(requests, request, tokens):
     slack = requests.n - state[BOUND] - state[COMMON]
     needed = len([i for i in kept if requests.common[i] == 0])
     if needed > slack:
-        refuse(requests, "no room for a pin", needed, slack)
-    new = free_row(requests, requests.max_requests, requests.rows, "pins")
+        refuse(requests, "no room for a pin: close requests or give more blocks", needed, slack)
+    new = free_row(requests, requests.max_requests, requests.rows, "max_pins")
     try:
         state[BUSY] = 1
         requests.share[new] = requests.held[new] = 0
         requests.pin_row[new] = row
         requests.pin_gen[new] = requests.gen[row]
+        requests.root[new] = requests.root[row]
         for j in range(count):
             table[new * g.pages + j] = kept[j]
             requests.hold(new, kept[j])

@@ -17,6 +17,7 @@ except ImportError:
 
 # Entries of blocks.py's `meta` that transitions of both files use.
 N, TOP, FREE, REUSABLE, USED, PEAK, SERIAL, ENTRIES, BLOCK_TOKENS = range(9)
+ORPHANS = 9  # whether an entry with children has left: what came after it is found no more, see mending.prune
 
 
 @micropython.native
@@ -96,6 +97,8 @@ def forget(meta, ref, nxt, prv, serial, hashes, parent, pserial, chain, bucket, 
     """Take block i out of the index. One that was reusable is in no list then, and the caller's to use."""
     n = meta[0]
     serial[i] = 0
+    if children[i]:
+        meta[9] = 1
     b = hashes[i] & (len(bucket) - 1)
     j = bucket[b]
     if j == i:

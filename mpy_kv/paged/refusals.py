@@ -35,4 +35,9 @@ def limit(request, new):
 
 
 def room(request, new):
-    _no_room(request, "others hold or have reserved the rest", new, request.requests.room(request.row))
+    _no_room(
+        request,
+        "others hold or have reserved the rest: close requests or give more blocks",
+        new,
+        request.requests.room(request.row),
+    )

@@ -21,7 +21,6 @@ except ImportError:
 
 from array import array
 
-from ..errors import NoRoom
 from ..lend import lend
 from ..pools.moving import move_down
 from ..sequence import Sequence
@@ -41,9 +40,10 @@ _E_COUNT = const(3)
 _E_TABLE = const(18)
 
 # Of Request._own. _KNOWN: tokens whose ids are known and whose full blocks are in the index; less than the
-# length where a commit brought no id. _CHAIN: block of the last full one of these, or -1 - root; then its
-# serial number and the hash of the chain. _TOUCHED: entries of the table that the step begun at length _SINCE
-# has changed. _AIMED: where the block lies that encode() writes to.
+# length where a commit brought no id, or a token saw less than it would alone. _CHAIN: block of the last full
+# one of these, or -1 - root; then its serial number and the hash of the chain. _TOUCHED: entries of the table
+# that the step begun at length _SINCE has changed. _AIMED: where the block lies that encode() writes to.
+# _IDS_AT: where its ids begin. _ID_BITS: bits of an id.
 _KNOWN = const(0)
 _CHAIN = const(1)
 _CHAIN_SERIAL = const(2)
@@ -51,6 +51,10 @@ _CHAIN_HASH = const(3)
 _TOUCHED = const(4)
 _AIMED = const(5)
 _SINCE = const(6)
+_IDS_AT = const(7)
+_ID_BITS = const(8)
+
+_type, _int = type, int  # a module's own names are found at once
 
 
 class Request(Sequence):
@@ -77,7 +81,7 @@ class Request(Sequence):
         self.gen = requests.gen[row]
         self.length = length
         self._turn[_HIGH] = length
-        self._own = array("i", [0, 0, 0, 0, 0, -1, 0])
+        self._own = array("i", [0, 0, 0, 0, 0, -1, 0, 0, 29 if requests.wide_ids else 16])
         self._base = row * g.pages
         self._root = root
         self._know(length)
@@ -95,7 +99,9 @@ class Request(Sequence):
         if page >= g.sink_pages:
             page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
         requests = self.requests
-        place = requests.blocks.at[requests.table[self._base + page]]
+        i = requests.table[self._base + page]
+        own[_IDS_AT] = i * t
+        place = requests.blocks.at[i]
         if place != own[_AIMED]:
             own[_AIMED] = -1
             codes = self._codes
@@ -193,8 +199,26 @@ class Request(Sequence):
             if page >= g.sink_pages:
                 page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
             i = requests.table[self._base + page]
-            if i != requests.n and requests.blocks.ref[i] == 1 and requests.blocks.serial[i] == 0:
-                Sequence._begin(self, n)
+            blocks = requests.blocks
+            if i != requests.n and blocks.ref[i] == 1 and blocks.serial[i] == 0:
+                own = self._own
+                if blocks.at[i] != own[_AIMED]:
+                    Sequence._begin(self, n)
+                    return
+                # The same, of which the checks are done and the places are known.
+                mark = self._mark
+                layer = self._layers
+                while layer:
+                    layer -= 1
+                    mark[layer] = 0
+                if self._floor > p:
+                    self._floor = p
+                turn[_HIGH] = p + 1
+                own[_IDS_AT] = i * g.block_tokens
+                e = self._e
+                e[_E_SLOT] = slot
+                e[_E_AT] = 0
+                turn[_STEP] = 1
                 return
         self._own_pages(p, n)
         Sequence._begin(self, n)
@@ -240,32 +264,32 @@ class Request(Sequence):
             self._refuse_limit(new)
         keep = 1
         if new + copied > room:
-            # With a share, the copy of a shared tail may be had for the reference that is given up for it.
-            if requests.share[row] and copied == 1 and new == 0:
+            # With a share, a copy of a shared block may be had for the reference that is given up for it.
+            if requests.share[row] and new <= room:
                 keep = 0
             else:
                 self._refuse_room(new + copied)
         if new + copied + found > room:
             found = 0  # these leave the index and are written in place
         self._own[_SINCE] = p
-        try:
-            requests.state[0] = 1
-            lowest = self._low(p + 1)
-            j = first
-            while j <= last:
-                e = j
-                old = j
-                if e >= g.sink_pages:
-                    e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
-                    if p % t == 0 or j != first:
-                        old = j - g.ring_pages
-                self._own_page(self._base + e, found, keep, old == first or (old + 1) * t > lowest)
-                j += 1
-            requests.state[0] = 0
-        except NoRoom as refusal:
-            requests.mend()
-            self.abort()
-            raise refusal
+        requests.state[0] = 1
+        if not blocks.secure(new + copied + found):
+            found = 0
+            if not blocks.secure(new + copied):
+                requests.state[0] = 0
+                requests.refuse_pool(new + copied)
+        lowest = self._low(p + 1)
+        j = first
+        while j <= last:
+            e = j
+            old = j
+            if e >= g.sink_pages:
+                e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
+                if p % t == 0 or j != first:
+                    old = j - g.ring_pages
+            self._own_page(self._base + e, found, keep, old == first or (old + 1) * t > lowest)
+            j += 1
+        requests.state[0] = 0
 
     @micropython.native
     def _own_page(self, cell, spare, keep, seen):
@@ -280,12 +304,11 @@ class Request(Sequence):
             if not blocks.serial[i]:
                 return
             if not spare:
-                childless = blocks.children[i] == 0
                 blocks.forget(i)
-                if not childless:
-                    blocks.prune()
                 return
-        if not keep:
+        if i == none:
+            keep = 1
+        elif not keep:
             requests.drop(self.row, i)
         new = requests.take(self.row)
         if i != none and seen:
@@ -351,8 +374,8 @@ class Request(Sequence):
         requests.state[0] = 0
 
     def abort(self):
-        """Forget the uncommitted step: the table, and what is free, are as before it. What a long prefill has
-        overwritten is gone in all layers alike."""
+        """Forget the uncommitted step: the table, and what is free, are as before it; but where a share was
+        used up, the copy of a shared tail remains. What a long prefill overwrote is gone in all layers."""
         self._alive()
         if self._own[_TOUCHED]:
             self._end()
@@ -364,17 +387,33 @@ class Request(Sequence):
         tokens, and all before them, have ids can be found by later requests. BadArgument, StepError."""
         n = self._turn[_STEP]
         p = self.length
-        if ids is not None and n:
+        own = self._own
+        one = _type(ids) is _int and n == 1
+        if ids is not None and n and (not one or ids < 0 or ids >> own[_ID_BITS]):
             self._check_ids(ids, n)
         Sequence.commit(self)
-        if self._own[_TOUCHED]:
+        if own[_TOUCHED]:
             self._settle()
-        if ids is not None and self._own[_KNOWN] == p:
-            self._note(p, n, ids)
+        if ids is not None and own[_KNOWN] == p and (self._floor == 0 or not self._blind(p)):
+            slot = self._e[_E_SLOT]
+            if one and slot + 1 != self.geometry.block_tokens:
+                self.requests.blocks.ids[own[_IDS_AT] + slot] = ids
+                own[_KNOWN] = p + 1
+            else:
+                self._note(p, n, ids)
+
+    @micropython.native
+    def _blind(self, p):
+        """Whether the token at p saw less than in a request of its own, after a rollback or an aborted
+        prefill beyond the window: what it stored, and what follows, is no prefix for others."""
+        g = self.geometry
+        low = p + 1 - g.window
+        if low < g.sinks:
+            low = g.sinks
+        return self._floor > low
 
     def _check_ids(self, ids, n):
-        if type(ids) is not int or n != 1 or ids < 0 or ids >> (29 if self.requests.wide_ids else 16):
-            lend("mpy_kv.paged.opening").check_ids(ids, n, self.requests.wide_ids)
+        lend("mpy_kv.paged.opening").check_ids(ids, n, self.requests.wide_ids)
 
     @micropython.native
     def _note(self, p, n, ids):
@@ -532,6 +571,15 @@ class Request(Sequence):
             self._refuse_locked()
         self.abort()
         requests.release(self.row, (self.length - 1) // self.geometry.block_tokens)
+
+    def _refuse(self, what, *about):
+        if self.closed():
+            self._refuse_closed()
+        Sequence._refuse(self, what, *about)
+
+    def _visible_count(self):
+        self._alive()
+        return Sequence._visible_count(self)
 
     def closed(self):
         return self.requests.gen[self.row] != self.gen

@@ -12,10 +12,13 @@ every block it holds as if it shared none, the others pay for each block once.
 
 The tables are the truth. A call that an exception cuts short (KeyboardInterrupt may come anywhere) leaves
 `busy` set, and the next call mends everything else from the tables: references, lists, counts. So no
-block is lost or held twice, whatever the moment.
+block is lost or held twice, whatever the moment. (A pool that others use too may keep a block whose alloc
+was cut short: it cannot be asked whose it is.) Not for interrupts, signal handlers or two threads: they would
+mend a call that still runs.
 
 All state lies in arrays made at construction. Opening allocates one small object; what a request does per
-token, and pin, unpin, close, allocate nothing. Costs: open O(prompt), close O(pages), all else O(1).
+token, and pin, unpin, close, allocate nothing. Costs: open O(prompt), and O(blocks) after a
+chain lost its head; close O(pages), all else O(1).
 """
 
 try:
@@ -27,6 +30,7 @@ from array import array
 
 from ..errors import BadHandle, NoRoom
 from ..lend import lend
+from .prefix import ORPHANS
 from .request import Request
 
 # Of `state`
@@ -103,6 +107,7 @@ class Requests:
         self.root = array("i", [0] * rows)
         self.salts = [None] * rows
         self.salt_serial = array("i", [0] * rows)
+        self.salt_used = array("i", [0] * rows)  # count of opens when it was used last
         self.state = array("i", [0] * 7)
 
     # What there is
@@ -125,12 +130,14 @@ class Requests:
         return room
 
     def lookup(self, tokens, salt=b""):
-        """How many of the tokens (a list or array of ids) an open() would find there now."""
+        """How many of the tokens (a list or array of ids) an open() without a share would find there now."""
         self.mend()
-        root = lend("mpy_kv.paged.opening").find_salt(self, salt)
+        opening = lend("mpy_kv.paged.opening")
+        opening.check_prefix(self, tokens, salt)
+        root = opening.find_salt(self, salt)
         if root < 0:
             return 0
-        return self._match(root, tokens, self.n, self.n) * self.geometry.block_tokens
+        return self._match(root, tokens, self.n, self.available_blocks()) * self.geometry.block_tokens
 
     # Requests
 
@@ -155,10 +162,13 @@ class Requests:
         self.mend()
         opening = lend("mpy_kv.paged.opening")
         asked = opening.checked(self, task, reserve_tokens, tokens, limit_tokens, priority, pin_tokens, salt)
-        row = opening.free_row(self, 0, self.max_requests, "requests")
-        root = opening.salt_row(self, asked[-1])
+        row = opening.free_row(self, 0, self.max_requests, "max_requests")
+        opening.check_share(self, asked[1])
         try:
             self.state[BUSY] = 1
+            root = opening.salt_row(self, asked[-1])
+            if self.blocks.meta[ORPHANS]:
+                lend("mpy_kv.paged.mending").prune(self)
             found = opening.claim(self, row, root, asked, tokens)
             request = Request(self, row, found, root)
             self.open_rows[row] = _OPEN
@@ -230,11 +240,8 @@ class Requests:
 
     @micropython.native
     def take(self, row):
-        """A block for this row; NoRoom if the pool, which others use too, has none. The caller asked room()
-        before."""
+        """A block for this row. The caller asked room() and Blocks.secure() before."""
         i = self.blocks.take()
-        if i < 0:
-            self._refuse_pool()
         self._count(row, i)
         return i
 
@@ -332,8 +339,9 @@ class Requests:
     # Looking
 
     def header(self, request):
-        """Region header of a request, a new dict: size (blocks it may hold), references (blocks it holds),
-        locked, length, valid, owner, and share, priority, pinned."""
+        """Region header of a request of these, a new dict: size (blocks it may hold), references (blocks it
+        holds), locked, length, valid, owner, and share, priority, pinned. BadArgument."""
+        lend("mpy_kv.paged.opening").check_own(self, request)
         return lend("mpy_kv.paged.audit").header(self, request)
 
     def stats(self):
@@ -346,10 +354,11 @@ class Requests:
         self.mend()
         return lend("mpy_kv.paged.audit").check(self)
 
-    def _refuse_pool(self):
+    def refuse_pool(self, needed):
+        """The pool, which others use too, has no memory for so many blocks."""
         raise NoRoom(
-            "the pool has no room for a block of %d bytes" % self.geometry.block_bytes,
-            1,
+            "the pool has no room for blocks of %d bytes" % self.geometry.block_bytes,
+            needed,
             0,
             evictable=self.blocks.meta[3],
             unit="blocks",

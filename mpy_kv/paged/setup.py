@@ -31,9 +31,14 @@ def memory(g, blocks, max_requests, max_pins, buffer, arena, pool, wide_ids):
         raise BadArgument("buffer and arena: give one of them")
     if not isinstance(arena, Arena):
         raise BadArgument("arena must be an Arena, got %s" % type(arena).__name__)
-    for name in ("alloc", "free", "offset"):
+    for name in ("alloc", "free", "offset", "stats", "buffer"):
         if not hasattr(pool, name):
             raise BadArgument("pool must be one of mpy_kv.pools, %s has no %s" % (type(pool).__name__, name))
+    if pool.buffer is not arena.buffer:
+        raise BadArgument("pool lies in another arena than arena")
+    most = pool.stats()["max_block_bytes"]
+    if most < g.block_bytes:
+        raise BadArgument("pool gives at most %d bytes, a block has %d" % (most, g.block_bytes))
     scratch = arena.take(g.scratch_bytes)
     return Blocks(pool, blocks, g.block_bytes, g.block_tokens, wide_ids, False), arena.buffer, scratch
 

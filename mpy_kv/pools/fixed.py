@@ -137,6 +137,7 @@ class FixedPool:
         self.total_bytes = n_blocks * block_bytes
         self.align = align
         self.base = arena.take(self.total_bytes, align)
+        self.buffer = arena.buffer
         if tag is None:
             tag = next_tag()
         places = 2
@@ -201,6 +202,8 @@ class FixedPool:
 
     def free_many(self, handles, n):
         """Free handles[0:n], all or none; refused as by free, and a handle that is there twice."""
+        if type(handles) is not list and not isinstance(handles, array):
+            self._refuse("out", n, handles)
         if type(n) is not int or n < 1 or n > len(handles):
             self._refuse("out", n, handles)
         n = (_batch or batch()).give(self._meta, self._word, handles, n)

@@ -13,8 +13,9 @@ from bit 25 on log2 of the alignment / 4; of a freed one the number of the next 
 16-bit fields a slab: next and previous in its list, whose it is (region << 5 | class), objects in use,
 first freed object, objects ever in use since it was given to its class (those behind are free too).
 `_table`: size, objects a slab and alignment of each class; then the record of a region: heads of the lists
-of partly used slabs, one a class, and of full slabs; slabs held, guaranteed, allowed. This pool has one
-region; see slab_region.py for more. FREES in meta is not kept: it is ALLOCS less USED.
+of partly used slabs, one a class, and of full slabs; slabs held, guaranteed, allowed; region << 5. This
+pool has one region; see slab_region.py for more. ALLOCS in meta is not kept: it is FREES and USED. A slab in
+the stock is as it will leave it: no objects, no neighbours but the next of the stock.
 
 An object takes 12 bytes, a slab 12: with three of the smallest class a slab 16 an object.
 """
@@ -37,14 +38,14 @@ from .units import HIGH_UNITS, MASK, OWN, UnitPool, words
 PER, KINDS, STOCK, SPARE, UNFILLED, SLAB, RECORDS, RECORD = range(OWN, OWN + 8)
 LEAST = HIGH_UNITS  # in its place: the fewest bytes that were free
 NONE = 65535
-EMPTY, REFUSED, LIMIT = -1, -2, -3
+EMPTY, REFUSED, MOVES = -1, -2, -3
 
 
 @micropython.native
 def take_object(meta, word, lost, slab, table, at, size, align):
     """An object of at least `size` and `align` bytes for the region whose record is at `at`; its handle.
 
-    EMPTY: no slab left that is nobody else's by guarantee. LIMIT: the region holds all it may.
+    EMPTY: the region holds all slabs it may, or none is left that is nobody else's by guarantee.
     REFUSED: no class is as large at that alignment.
     """
     kinds = meta[16]
@@ -55,32 +56,22 @@ def take_object(meta, word, lost, slab, table, at, size, align):
         t += 3
         if c == kinds:
             return -2
-    log = 0
-    while 4 << log < align:
-        log += 1
     s = table[at + c]
     if s == 65535:
         place = at + kinds + 1
         held = table[place]
-        why = 0
-        if held >= table[place + 2]:
-            why = -3
-        elif held < table[place + 1]:
+        if held < table[place + 1]:
             meta[19] -= 1
-        elif meta[18] <= meta[19]:
-            why = -1
-        if why == 0:
+        elif held >= table[place + 2] or meta[18] <= meta[19]:
+            place = 0
+        if place:
             table[place] = held + 1
             meta[18] -= 1
             s = meta[17]
             f = 6 * s
             meta[17] = slab[f]
             slab[f] = 65535
-            slab[f + 1] = 65535
-            slab[f + 2] = (at - meta[21]) // meta[22] << 5 | c
-            slab[f + 3] = 0
-            slab[f + 4] = 65535
-            slab[f + 5] = 0
+            slab[f + 2] = table[place + 3] | c
             table[at + c] = s
             meta[9] -= meta[20] - table[t] * table[t + 1]  # the tail that no object uses
         else:
@@ -88,7 +79,7 @@ def take_object(meta, word, lost, slab, table, at, size, align):
                 c += 1
                 t += 3
                 if c == kinds:
-                    return why
+                    return -1
                 if table[t + 2] >= align:
                     s = table[at + c]
     f = 6 * s
@@ -116,10 +107,8 @@ def take_object(meta, word, lost, slab, table, at, size, align):
     # From the change of the first field on there is no loop: signals of CPython wait for the end.
     full = table[t]
     size = full - size
-    lost[i] = size + (log << 25)
-    if size:
-        meta[10] += size
-    meta[4] = (meta[4] + 1) & 0x3FFFFFFF
+    lost[i] = size
+    meta[10] += size
     used = meta[6] + 1
     meta[6] = used
     if used > meta[7]:
@@ -131,6 +120,14 @@ def take_object(meta, word, lost, slab, table, at, size, align):
     handle = -1 - word[i]
     word[i] = handle
     return handle
+
+
+def note_align(meta, lost, handle, align):
+    """Remember, for grow, the alignment beyond 4 that an object just taken was asked with."""
+    log = 0
+    while 4 << log < align:
+        log += 1
+    lost[handle & meta[1]] += log << 25
 
 
 @micropython.native
@@ -149,6 +146,7 @@ def give_object(meta, word, lost, slab, table, handle):
     if lost[i]:
         meta[10] -= lost[i] & 0x1FFFFFF
     meta[6] -= 1
+    meta[5] = (meta[5] + 1) & 0x3FFFFFFF
     used = slab[f + 3]
     was_full = used == table[t + 1]
     if was_full or used == 1:
@@ -167,8 +165,11 @@ def give_object(meta, word, lost, slab, table, handle):
             slab[6 * after + 1] = before
         if used == 1:
             slab[f] = meta[17]
+            slab[f + 1] = 65535
             slab[f + 2] = 65535
             slab[f + 3] = 0
+            slab[f + 4] = 65535
+            slab[f + 5] = 0
             meta[17] = s
             meta[18] += 1
             place = at + kinds + 1
@@ -261,7 +262,7 @@ class SlabPool(UnitPool):
     """
 
     name = "slab"
-    _extra = 4  # entries of a region's record beside its lists of partly used slabs
+    _extra = 5  # entries of a region's record beside its lists of partly used slabs
 
     def __init__(self, arena, slab_bytes, n_slabs, classes=(64, 256), max_align=None, tag=None):
         self._make(arena, slab_bytes, n_slabs, classes, max_align, tag, 1)
@@ -310,6 +311,8 @@ class SlabPool(UnitPool):
         )
         if h < 0:
             self._refuse_room(h, self._all, size, align)
+        if align > 4:
+            note_align(self._meta, self._lost, h, align)
         return h
 
     def free(self, handle):
@@ -352,6 +355,7 @@ class SlabPool(UnitPool):
         h = take_object(meta, self._word, self._lost, self._slab, self._table, at, size, align)
         if h < 0:
             self._refuse_room(h, at, size, align)
+        note_align(meta, self._lost, h, align)
         try:
             new = h & meta[MASK]
             self._layer[new] = self._layer[i]

@@ -4,8 +4,8 @@ Lent (mpy_kv/lend.py), for the texts take memory. Changes nothing; the arrays: s
 """
 
 from ..errors import BadArgument, PoolFull
-from .slab import KINDS, LEAST, LIMIT, NONE, PER, RECORD, RECORDS, REFUSED, SLAB, SPARE, STOCK, UNFILLED
-from .units import ALLOCS, FREE, HIGH, LOCK, LOCKED, LOCKS, N, UNITS, USED, WASTE
+from .slab import KINDS, LEAST, NONE, PER, RECORD, RECORDS, REFUSED, SLAB, SPARE, STOCK, UNFILLED
+from .units import FREE, FREES, HIGH, LOCK, LOCKED, LOCKS, N, UNITS, USED, WASTE
 from .units_audit import _words
 
 
@@ -21,7 +21,7 @@ def refuse_room(pool, why, at, size, align, n):
         what = "size is above the largest class of %d bytes" % pool.max_block_bytes
     elif not meta[SPARE]:
         what = "no slab is free"
-    elif why == LIMIT:
+    elif table[place] >= table[place + 2]:
         what = "the region holds the %d slabs it may" % table[place + 2]
     else:
         what = "%d free slabs are guaranteed to other regions" % meta[UNFILLED]
@@ -48,8 +48,8 @@ def stats(pool):
         "max_block_bytes": pool.max_block_bytes,
         "blocks": meta[N],
         "used_blocks": meta[USED],
-        "alloc_count": meta[ALLOCS],
-        "free_count": (meta[ALLOCS] - meta[USED]) & 0x3FFFFFFF,
+        "alloc_count": (meta[FREES] + meta[USED]) & 0x3FFFFFFF,
+        "free_count": meta[FREES],
         "high_water_blocks": meta[HIGH],
         "high_water_bytes": meta[UNITS] - meta[LEAST],
         "locked_blocks": meta[LOCKS],
@@ -73,6 +73,7 @@ def check(meta, word, lost, slab, table):
     while s != NONE:
         if s >= n_slabs or where[s] or slab[6 * s + 2] != NONE:
             return bad + 1  # foreign, twice, not free
+        bad += list(slab[6 * s + 1 : 6 * s + 6]) != [NONE, NONE, 0, NONE, 0]
         where[s] = NONE + 1
         spare += 1
         s = slab[6 * s]

@@ -88,9 +88,10 @@ def empty(meta, slab, table, slab_bytes, n_slabs, classes, align, record):
     for at in range(3 * kinds, len(table), record):
         for k in range(kinds + 1):
             table[at + k] = NONE
+        table[at + kinds + 4] = (at - 3 * kinds) // record << 5
     table[3 * kinds + kinds + 3] = n_slabs
     for s in range(n_slabs):
         slab[6 * s] = s + 1
-        slab[6 * s + 2] = NONE
+        slab[6 * s + 1] = slab[6 * s + 2] = slab[6 * s + 4] = NONE
     slab[6 * n_slabs - 6] = NONE
     return best

@@ -13,7 +13,7 @@ fragmented between regions; free objects in the slabs of a region are its own.
 The default region (None) is always open, may have every slab that is nobody else's, and is guaranteed none.
 A region's handle carries generation and tag like an object's: a closed one is refused. A region's record in
 `_table` (see slab.py) goes on with holders and owner; of a closed one `owner` is the next closed region.
-`_gate`: a word a region as in units.py. 4 * (classes + 7) bytes a region.
+`_gate`: a word a region as in units.py. 4 * (classes + 8) bytes a region.
 """
 
 try:
@@ -23,14 +23,14 @@ except ImportError:
 
 from ..errors import BadArgument
 from ..lend import lend
-from .slab import KINDS, PER, RECORD, RECORDS, SlabPool, take_object
+from .slab import KINDS, PER, RECORD, RECORDS, SlabPool, note_align, take_object
 from .units import OWN, STEP, WRAP, UnitPool, find, words
 
 LOCKED_INSIDE = -3
 MAX_REGIONS = 1023
 NO_REGION = 65535
 # From the end of a region's lists of partly used slabs: full ones, then numbers.
-HELD, GUARANTEED, ALLOWED, HOLDERS, OWNER = range(1, 6)
+HELD, GUARANTEED, ALLOWED, MARK, HOLDERS, OWNER = range(1, 7)
 
 
 @micropython.native
@@ -43,7 +43,7 @@ def open_quota(meta, table, at, limit, guaranteed):
     table[place] = 0
     table[place + 1] = guaranteed
     table[place + 2] = limit
-    table[place + 3] = 1
+    table[place + 4] = 1
     return 0
 
 
@@ -79,9 +79,13 @@ def close_quota(meta, word, lost, slab, table, at):
             meta[6] -= used
             meta[9] += meta[20] - full * (table[3 * c + 1] - used)
             table[at + k] = slab[f]
+            meta[5] = (meta[5] + used) & 0x3FFFFFFF
             slab[f] = meta[17]
+            slab[f + 1] = 65535
             slab[f + 2] = 65535
             slab[f + 3] = 0
+            slab[f + 4] = 65535
+            slab[f + 5] = 0
             meta[17] = s
             meta[18] += 1
     place = at + kinds + 1
@@ -90,7 +94,7 @@ def close_quota(meta, word, lost, slab, table, at):
     table[place] = 0
     table[place + 1] = 0
     table[place + 2] = 0
-    table[place + 3] = 0
+    table[place + 4] = 0
     return 0
 
 
@@ -101,7 +105,7 @@ class SlabRegionPool(SlabPool):
     """
 
     name = "slab+region"
-    _extra = 6
+    _extra = 7
 
     def __init__(
         self, arena, slab_bytes, n_slabs, classes=(64, 256), max_regions=16, max_align=None, tag=None
@@ -208,6 +212,8 @@ class SlabRegionPool(SlabPool):
         h = take_object(self._meta, self._word, self._lost, self._slab, self._table, at, size, align)
         if h < 0:
             self._refuse_room(h, at, size, align)
+        if align > 4:
+            note_align(self._meta, self._lost, h, align)
         return h
 
     @micropython.native

@@ -22,6 +22,8 @@ try:
 except ImportError:
     from .. import cpython as micropython
 
+from array import array
+
 from ..lend import lend
 from ..port import ints
 from .fixed import next_tag
@@ -32,6 +34,7 @@ from .fixed import next_tag
 N, MASK, STEP, WRAP, ALLOCS, FREES, USED, HIGH, HIGH_UNITS = range(9)
 FREE, WASTE, LOCKS, LOCKED, UNITS, SHIFT, OWN = range(9, 16)
 LOCK = 0x20000000
+_MANY = (list, array)  # made once: a tuple allocates
 FULL, BAD, MOVES, NO_ENTRY = -1, -2, -3, -4
 
 
@@ -173,7 +176,7 @@ class UnitPool:
 
     def free_many(self, handles, n):
         """Free handles[0:n], all or none; refused as by free, and a handle that is there twice."""
-        if type(n) is not int or not 1 <= n <= len(handles):
+        if type(n) is not int or not isinstance(handles, _MANY) or not 1 <= n <= len(handles):
             self._refuse_many(n, handles)
         i = 0
         while i < n and type(handles[i]) is int:

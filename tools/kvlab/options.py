@@ -11,10 +11,20 @@ from typing import Any, TypeVar
 import click
 
 from kvlab import boards
-from kvlab.errors import BadInput
+from kvlab.engine import catalogue
+from kvlab.errors import BadInput, did_you_mean
 from kvlab.files import OutFile, existing_file
 
-__all__ = ["Decimal", "FiniteRange", "OutFile", "Size", "board_option", "existing_file", "parse_size"]
+__all__ = [
+    "Decimal",
+    "FiniteRange",
+    "OutFile",
+    "Size",
+    "board_option",
+    "existing_file",
+    "parse_size",
+    "pools_option",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,6 +105,19 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
+
+
+def pools_option(help: str) -> Callable[[F], F]:
+    """`--pool NAME`, which may be repeated, as parameter `pool_names`; all when not given, or for "all"."""
+
+    def chosen(_context: Any, _option: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in (*catalogue.POOLS, "all"):
+                hint = did_you_mean(name, catalogue.POOLS) or f"; pools: {', '.join(catalogue.POOLS)}"
+                raise BadInput(f"--pool {name}: no such pool{hint}")
+        return tuple(catalogue.POOLS) if not names or "all" in names else tuple(dict.fromkeys(names))
+
+    return click.option("--pool", "pool_names", multiple=True, metavar="NAME", callback=chosen, help=help)
 
 
 def board_option(command: F) -> F:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kvlab import files, paths
-from kvlab.bench import kernels, tokens
+from kvlab.bench import kernels, tokens, worst
 from kvlab.errors import BadInput
 
 PAGE = paths.ROOT / "docs" / "PERFORMANCE.md"
@@ -73,19 +73,13 @@ def limits(figures: Figures) -> str:
     return _table(header, rows)
 
 
-def dearest(figures: Figures) -> str:
-    rows = [
-        (
-            f"`{name}`",
-            *(f"{by['calls']:,}", f"{by['min']:,}", f"{by['mean']:,.0f}"),
-            *(f"{by['max']:,}", f"{by['max_at_call']:,}"),
-        )
-        for name, by in figures["operations"].items()
-    ]
+def dearest(figures: Figures, names: Sequence[str]) -> str:
+    rows = [(f"`{name}`", *cells) for name, *cells in worst.rows(figures, names)]
     return _table(("", "calls", "min", "mean", "max", "at call"), rows)
 
 
-NAMES = ("products", "calls", "token", "storing", "limits", "worst")
+WORST = {"worst": worst.RING, "worst_pools": worst.POOLS, "worst_requests": worst.REQUESTS}
+NAMES = ("products", "calls", "token", "storing", "limits", *WORST)
 
 
 def tables(of_kernels: Figures, of_tokens: Figures, of_worst: Figures) -> dict[str, str]:
@@ -93,7 +87,7 @@ def tables(of_kernels: Figures, of_tokens: Figures, of_worst: Figures) -> dict[s
     made = (
         *(products(of_kernels), calls(of_kernels)),
         *(one_token(of_tokens), storing(of_tokens), limits(of_tokens)),
-        dearest(of_worst),
+        *(dearest(of_worst, names) for names in WORST.values()),
     )
     return dict(zip(NAMES, made, strict=True))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kvlab.bench import targets
@@ -9,14 +10,62 @@ from kvlab.bench.targets import Steps
 
 CALLS = 100_000
 
-OPERATIONS = (
-    *("append_int16", "append_float32", "append_again", "attend", "commit", "rollback"),
-    *("pool_alloc", "pool_free"),
+RING = ("append_int16", "append_float32", "append_again", "attend", "commit", "rollback")
+POOLS = (
+    *("fixed_alloc", "fixed_free", "fixed_part_alloc", "fixed_part_free"),
+    *("fixed_alloc_many_16", "fixed_free_many_16", "fixed_part_alloc_many_16", "fixed_part_free_many_16"),
+    *("slab_alloc", "slab_free"),
+    *("slab_region_alloc", "slab_region_free", "slab_region_open_region", "slab_region_close_region"),
+    *("buddy_alloc", "buddy_free"),
+    *("region_alloc", "region_free"),
 )
+REQUESTS = tuple(
+    f"requests_{name}"
+    for name in (
+        *("append", "append_page", "append_page_evict", "append_page_own", "append_copy"),
+        *("append_again", "append_first", "attend"),
+        *("commit", "commit_replaced", "commit_full", "commit_full_known"),
+        *("rollback", "open", "open_found", "fork", "close"),
+    )
+)
+OPERATIONS = {
+    "a ring": RING,
+    "pools of 4 KiB": POOLS,
+    "requests in 10 blocks of 4 tokens": REQUESTS,
+}
 COLUMNS = ("calls", "min", "mean", "max", "max_at_call")
+
+# Of boards/apps/bench/worst.py, each of so many rounds: the ring; fixed, parts of its blocks, both in batches
+# of 16, the four other pools; requests.
+PARTS = 10
+
+
+def steps(calls: int) -> int:
+    """What `measure` reports."""
+    return PARTS * calls
 
 
 def measure(calls: int, done: Steps) -> dict[str, Any]:
-    """{"operations": {name: {"calls", "min", "mean", "max", "max_at_call"}}, "rounds", "kernels"}."""
+    """{"operations": {name: {"calls", "min", "mean", "max", "max_at_call"}}, "rounds", "kernels"}.
+
+    An operation that so few rounds never came to is missing.
+    """
     figures = targets.run(targets.QEMU, "worst.py", [calls], done)
-    return {"target": targets.QEMU, **targets.ordered(figures, "operations", *OPERATIONS, *COLUMNS)}
+    return {
+        "target": targets.QEMU,
+        **targets.ordered(figures, "operations", *RING, *POOLS, *REQUESTS, *COLUMNS),
+    }
+
+
+def rows(figures: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Of a table with COLUMNS; a name first."""
+    by_name = figures["operations"]
+    return [
+        (
+            name,
+            *(f"{by['calls']:,}", f"{by['min']:,}", f"{by['mean']:,.0f}"),
+            *(f"{by['max']:,}", f"{by['max_at_call']:,}"),
+        )
+        for name in names
+        if (by := by_name.get(name))
+    ]

@@ -262,33 +262,144 @@ def show_limits(limits: dict[str, Any], names: Sequence[str]) -> None:
     type=click.IntRange(100, 10_000_000),
     default=worst.CALLS,
     show_default=True,
-    help="Rounds of one call of each operation.",
+    help="Rounds; in each about one call of every operation of ring and pools, and a step of a request.",
 )
 @output.json_option
 def worst_command(target: str, calls: int, json_path: Path | None) -> None:
-    """Fewest, mean and most instructions of each operation of cache and pool, and when the most came.
+    """Fewest, mean and most instructions of each call of cache, pools and requests, and when the most came.
 
-    One layer of 2 x 32 values, a window of 8, a pool of 64 blocks; values and order at random from a fixed
-    seed, the call itself included.
+    One layer of 2 x 32 values, a window of 8, pools of 4 KiB, up to four requests in 10 blocks; values and
+    order at random from fixed seeds, the call itself included.
     """
     prepare(target)
-    with output.progress("Rounds", calls) as done:
+    with output.progress("Rounds", worst.steps(calls)) as done:
         figures = worst.measure(calls, done)
+    header = ("", "calls", "min", "mean", "max", "at call")
+    for of, names in worst.OPERATIONS.items():
+        title = f"Instructions of a call, {of}, target {target}, {figures['kernels']} kernels"
+        output.table(title, worst.rows(figures, names), header)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+
+
+@command.command(
+    name="pools",
+    epilog="""Examples:
+
+\b
+  kvlab bench pools --json out/pools.json
+  kvlab bench pools --pool fixed --pool slab
+""",
+)
+@options.pools_option("Pool to measure; may be repeated [default: all of them].")
+@output.json_option
+def pools_command(pool_names: tuple[str, ...], json_path: Path | None) -> None:
+    """Pairs of alloc and free a second on this machine, in CPython and compiled (numba).
+
+    The compiled functions are the device's own, all checks of a handle included. The reference, in turns
+    with ours, is a twin that checks nothing: blocks as objects in a doubly linked free queue. Scattered:
+    blocks all over a full pool are freed and taken anew, so that of many most are in no cache.
+    """
+    from kvlab.bench import pools
+
+    with output.progress("Measuring", pools.steps(pool_names)) as done:
+        figures = pools.measure(pool_names, done)
+    show_pools(figures, pool_names)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+
+
+def show_pools(figures: dict[str, Any], names: Sequence[str]) -> None:
+    from kvlab.bench import pools
+
+    def rate(value: float) -> str:
+        return f"{value / 1e6:,.3g}"
+
+    rows = [
+        (
+            f"{name}{how}",
+            *(rate(by[f"{kind}_pairs_per_s"]) for kind in ("python", "reference")),
+            f"{by['python_over_reference']:.2g} x",
+            rate(by["compiled_pairs_per_s"]),
+            f"{figures[name]['metadata_bytes_per_block']:g}",
+        )
+        for name in names
+        for how, by in (("", figures[name]), (", batches of 16", figures[name]["batch16"]))
+    ]
+    header = ("", "CPython", "twin", "CPython / twin", "compiled", "bookkeeping, bytes a block")
+    output.table(f"Million pairs of alloc and free a second, {pools.BLOCKS:,} blocks", rows, header)
     rows = [
         (
             name,
-            f"{by['calls']:,}",
-            f"{by['min']:,}",
-            f"{by['mean']:,.1f}",
-            f"{by['max']:,}",
-            f"{by['max_at_call']:,}",
+            f"{int(blocks):,}",
+            *(
+                rate(by[f"{kind}_pairs_per_s"])
+                for kind in ("python", "compiled", "python_scattered", "compiled_scattered")
+            ),
         )
-        for name, by in figures["operations"].items()
+        for name in names
+        for blocks, by in figures[name]["by_blocks"].items()
     ]
-    header = ("", "calls", "min", "mean", "max", "at call")
-    output.table(f"Instructions of a call, target {target}, {figures['kernels']} kernels", rows, header)
+    header = ("", "blocks", "CPython", "compiled", "CPython, scattered", "compiled, scattered")
+    output.table("The same by number of blocks", rows, header)
+
+
+@command.command(
+    name="policies",
+    epilog="""Example:
+
+\b
+  kvlab bench policies --json out/policies.json
+""",
+)
+@output.json_option
+def policies_command(json_path: Path | None) -> None:
+    """Accesses a second of each eviction policy: in CPython, compiled (numba), and on the unix port.
+
+    Accesses follow Zipf's law over ten times as many keys as entries, evictions and insertions included. On
+    the unix port: a touch against a lookup in a dict, each timed in the same loop, loop included.
+    """
+    from kvlab.bench import policies
+
+    with output.progress("Measuring", policies.STEPS) as done:
+        figures = policies.measure(done)
+    show_policies(figures)
     if json_path is not None:
         output.write_json(json_path, figures)
+
+
+def show_policies(figures: dict[str, Any]) -> None:
+    from kvlab.bench import policies
+
+    rows = [
+        (
+            name,
+            f"{figures[name]['python_accesses_per_s'] / 1e6:,.2f}",
+            *(f"{by['accesses_per_s'] / 1e6:,.1f}" for by in figures[name]["by_entries"].values()),
+            f"{100 * figures[name]['by_entries'][str(policies.ENTRIES)]['miss_ratio']:.2f}",
+        )
+        for name in policies.NAMES
+    ]
+    header = (
+        "",
+        f"CPython, {policies.PYTHON_ENTRIES:,} entries",
+        *(f"compiled, {entries:,}" for entries in policies.BY_ENTRIES),
+        f"misses of these (%), {policies.ENTRIES:,}",
+    )
+    output.table("Million accesses a second", rows, header)
+    rows = [
+        (
+            name,
+            *(f"{by[key]:,.0f} ns" for key in ("dict_ns", "touch_ns")),
+            f"{by['touch_over_dict']:.1f} x",
+            f"{by['evict_insert_ns']:,.0f} ns",
+            f"{by['bytes_per_entry']:g}",
+        )
+        for name in policies.NAMES
+        for by in (figures[name]["device"],)
+    ]
+    header = ("", "d[k]", "touch", "touch / d[k]", "evict and insert", "bookkeeping, bytes an entry")
+    output.table(f"On the unix port, {policies.DEVICE_ENTRIES:,} entries", rows, header)
 
 
 @command.command(
@@ -318,7 +429,7 @@ def page_command(page_path: Path, calls: int) -> None:
     """Run kernels, tokens and worst on the emulated board and renew the tables of docs/PERFORMANCE.md."""
     page.check(page_path)
     prepare(targets.QEMU)
-    steps = kernels.STEPS + tokens.steps(targets.QEMU, tokens.POSITIONS) + calls
+    steps = kernels.STEPS + tokens.steps(targets.QEMU, tokens.POSITIONS) + worst.steps(calls)
     with output.progress("Measuring", steps) as done:
         of_kernels = kernels.measure(targets.QEMU, done)
         of_tokens = tokens.measure(targets.QEMU, paths.SHIPPED, tokens.POSITIONS, done)

@@ -1,0 +1,356 @@
+"""`kvlab quality`: figures by hand, passages, kept results, the gate, the command and its errors."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from tiny_model import write_tiny
+
+from kvlab import paths
+from kvlab.models.llama2c import BOS, read_checkpoint
+from kvlab.models.load import load_checkpoint
+from kvlab.models.reference import Reference
+from kvlab.plots.quality_frontier import frontier
+from kvlab.quality import cache, gate, ranges, score, text, trials
+from kvlab.quality.harness import Harness
+from kvlab.quality.kinds import CODECS, KEYS, VALUES
+from kvlab.quality.score import Sums, compare, figures
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return write_tiny(tmp_path_factory.mktemp("tiny"), layers=2)
+
+
+@pytest.fixture(scope="module")
+def model(tiny):
+    checkpoint = read_checkpoint(tiny[0])
+    return Reference(checkpoint.config, checkpoint.weights)
+
+
+PASSAGES = [[BOS, *ids] for ids in np.random.default_rng(3).integers(3, 320, size=(4, 47)).tolist()]
+
+
+def harness(model, place=None, passages=PASSAGES):
+    return Harness(model, passages, cache.Results(place, 1))
+
+
+# --- figures
+
+
+class Logits:
+    """A model whose classifier is the identity."""
+
+    def logits(self, x):
+        return x
+
+
+def test_figures_by_hand():
+    """Two tokens to choose from: 3/4 and 1/4 become 1/2 and 1/2, or are turned round."""
+    p, q = np.log([[0.75, 0.25]] * 2), np.log([[0.5, 0.5], [0.25, 0.75]])
+    found = compare(Logits(), p, q, [0, 1])
+    assert (found.tokens, found.agree) == (2, 1)
+    assert found.reference_nats == pytest.approx(-math.log(0.75) - math.log(0.25))
+    assert found.nats == pytest.approx(-math.log(0.5) - math.log(0.75))
+    first = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+    assert found.kld == pytest.approx(first + 0.5 * math.log(3))
+    late = compare(Logits(), p, q, [0, 1], first=1)
+    assert (late.tokens, late.agree, late.kld) == (1, 0, pytest.approx(0.5 * math.log(3)))
+
+
+def test_a_model_compared_with_itself():
+    logits = np.random.default_rng(0).normal(size=(700, 5)).astype(np.float32)
+    found = compare(Logits(), logits, logits, [0] * 700)
+    assert (found.tokens, found.agree, found.kld) == (700, 700, 0)
+    assert found.nats == found.reference_nats
+
+
+def test_intervals_tell_how_much_passages_differ():
+    same = [Sums(100, 110, 100, 3, 90)] * 9
+    found = figures(same)
+    assert found["perplexity_change_pct"] == pytest.approx(100 * math.expm1(0.1))
+    assert found["perplexity_change_interval_pct"] == pytest.approx([100 * math.expm1(0.1)] * 2)
+    assert (found["kld"], found["top1_pct"]) == (pytest.approx(0.03), 90)
+    # The mean of n passages of deviation d has one of d / sqrt(n), and 95 % lie within 1.96 of these.
+    rng = np.random.default_rng(1)
+    apart = [Sums(100, 100 + x, 100, 3, 90) for x in rng.normal(0, 1, 60)]
+    low, high = figures(apart)["perplexity_change_interval_pct"]
+    deviation = np.std([p.nats for p in apart]) / 100 / math.sqrt(60)
+    assert high - low == pytest.approx(200 * 1.96 * deviation, rel=0.1)
+    assert low < figures(apart)["perplexity_change_pct"] < high
+    assert figures(apart[:1])["perplexity_change_interval_pct"] is None
+
+
+def test_passages_count_by_their_tokens():
+    found = figures([Sums(10, 20, 10, 1, 10), Sums(90, 90, 90, 0, 0)])
+    assert found["perplexity_change_pct"] == pytest.approx(score.percent(0.1))
+    assert (found["kld"], found["top1_pct"]) == (0.01, 10)
+
+
+# --- text
+
+
+def test_short_stories_are_joined():
+    assert list(text.joined([[1, 2, 3, 4], [1, 5], [1, 6, 7], [1]], 4)) == [[1, 2, 3, 4], [1, 5, 1, 6]]
+    assert list(text.joined([[1, 2]], 4)) == [[1, 2]]
+
+
+def test_sampled_text_is_what_the_shipped_model_says():
+    """The beginning, drawn again; the file has stories enough for the default number of tokens."""
+    checkpoint, words = load_checkpoint(text.SHIPPED)
+    reference = Reference(checkpoint.config, checkpoint.weights, np.float64)
+    lines = [json.loads(line) for line in text.SAMPLED.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == text.SAMPLED_STORIES
+    for seed in (0, 9):
+        again = text.sampled(reference, words, text.SAMPLED_SEED + seed, 24)
+        assert len(again) > 20
+        assert lines[seed]["text"].startswith(again.rstrip("\ufffd"))
+    found = text.passages(text.SAMPLED, words, 512, 12_000)
+    assert {len(ids) for ids in found} == {512}
+    assert sum(len(ids) - 1 for ids in found) >= 12_000
+
+
+def test_defaults_without_data(monkeypatch, tmp_path):
+    monkeypatch.setenv(paths.DATA_ENV, str(tmp_path))
+    assert text.default_model() == text.SHIPPED
+    where, label = text.default_text()
+    assert where == text.SAMPLED
+    assert "sampled from the shipped model" in label
+
+
+def test_images_are_models_too(tmp_path, tiny):
+    found = text.load_model(paths.SHIPPED)
+    floats = text.load_model(text.SHIPPED)
+    assert found.reference.config == floats.reference.config
+    assert 0 < np.abs(found.reference.w.wk - floats.reference.w.wk).max() < 0.1
+    assert found.crc32 != floats.crc32
+
+
+# --- what is kept
+
+
+def test_results_are_kept_by_passage_and_trial(model, tmp_path):
+    counted = []
+    first = harness(model, tmp_path)
+    tried = [trials.stored(first.uniform("int8")), trials.stored(first.uniform("int4"))]
+    assert first.steps(tried) == 8
+    found = first.measure(tried, counted.append)
+    assert sum(counted) == 8
+    assert found[0] != found[1]
+    again = harness(model, tmp_path)
+    assert again.steps(tried) == 0
+    assert again.measure(tried) == found
+    more = harness(model, tmp_path, [*PASSAGES, PASSAGES[0][::-1]])
+    assert more.steps(tried) == 2
+    assert [each[:4] for each in more.measure(tried)] == found
+    assert Harness(model, PASSAGES, cache.Results(tmp_path, 2)).steps(tried) == 8  # another model
+    assert harness(model).steps(tried) == 8
+    fresh = Harness(model, PASSAGES[:1], cache.Results(tmp_path, 1, fresh=True))
+    assert fresh.steps(tried) == 2
+    fresh.measure(tried)
+    assert (fresh.steps(tried), harness(model, tmp_path).steps(tried)) == (0, 0)
+
+
+def test_damaged_results_are_measured_anew(model, tmp_path):
+    one = harness(model, tmp_path)
+    tried = [trials.stored(one.uniform("int8"))]
+    found = one.measure(tried)
+    (kept,) = tmp_path.rglob("*.json")
+    for damage in (b"", b"[]", b'{"trial": "another", "passages": {}}', kept.read_bytes()[:-9], b"\xff"):
+        kept.write_bytes(damage)
+        assert harness(model, tmp_path).steps(tried) == 4
+    assert harness(model, tmp_path).measure(tried) == found
+
+
+def test_no_place_for_results_is_no_error(model, tmp_path, monkeypatch):
+    place = tmp_path / "file"
+    place.write_bytes(b"")
+    one = harness(model, place)
+    tried = [trials.stored(one.uniform("float16"))]
+    assert len(one.measure(tried)[0]) == 4
+    monkeypatch.setenv(cache.PLACE_ENV, str(tmp_path))
+    assert cache.folder() == tmp_path / "kvlab" / "quality"
+
+
+def test_old_states_of_the_sources_go(tmp_path):
+    for i in range(9):
+        (tmp_path / f"old{i}").mkdir()
+    cache.Results(tmp_path, 1)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+# --- the gate
+
+
+def test_the_gate_stays_within_its_budget(model):
+    one = harness(model)
+    chooser = gate.Gate(one, 1.0, 48)
+    uniform = chooser.uniform()
+    assert list(uniform)[0] == "float16"
+    for budget in (uniform["int8"].kld * 1.01, uniform["int8-int4"].kld * 1.5):
+        chooser = gate.Gate(one, budget, 48)
+        steps = []
+        found = chooser.choose(steps.append)
+        assert found.kld <= budget
+        assert found.bytes <= min(each.bytes for each in uniform.values() if each.kld <= budget)
+        assert sum(steps) <= chooser.steps
+        assert all(kld > budget for kld in chooser.refused.values())
+        # Nothing that saves bytes is left that would still fit.
+        for move in chooser.moves:
+            changed = found.arrangement.with_kind(move.layer, move.side, move.kind)
+            if changed.bytes(48).exact < found.bytes:
+                assert chooser.measure(changed).kld > budget
+        assert all(key in KEYS and value in VALUES for key, value in found.arrangement.layers)
+    assert gate.Gate(one, uniform["float16"].kld / 2, 48).choose() is None
+
+
+# --- pictures
+
+
+def test_the_frontier_is_what_nothing_beats():
+    points = {"a": (1, 9), "b": (2, 5), "c": (3, 6), "d": (4, 1), "e": (4, 2)}
+    assert frontier(points) == ["a", "b", "d"]
+
+
+def test_ranges_of_keys(model):
+    found = ranges.key_ranges(model, PASSAGES)
+    keys = []
+    for ids in PASSAGES:
+        model.forward(ids, watch=lambda layer, _q, k, _v: keys.append(k) if layer == 1 else None)
+    flat = np.concatenate(keys).reshape(-1, found.low.shape[1])
+    assert found.constant[1] == pytest.approx(np.abs(flat.mean(0)), rel=1e-4)
+    assert (found.low < found.high).all()
+    share = ((flat >= found.low[1]) & (flat <= found.high[1])).mean()
+    assert share == pytest.approx(0.9, abs=0.02)
+    # A step of a token's group is a seventh of its largest magnitude, of a channel a fifteenth of its span.
+    blocks = np.concatenate([each[: len(each) // 16 * 16] for each in keys]).reshape(-1, 16, 16)
+    assert found.channel_step[1] == pytest.approx(np.ptp(blocks, axis=1).mean(0) / 15, rel=0.01)
+    assert found.token_step[1] == pytest.approx(np.abs(blocks).max(2).mean() / 7, rel=0.01)
+    assert found.spread[1] == pytest.approx(blocks.std(1).mean(0), rel=1e-4)
+    assert found.ratio().shape == (2,)
+
+
+# --- the command
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, tiny):
+    monkeypatch.setenv(cache.PLACE_ENV, str(tmp_path / "cache"))
+    story = tmp_path / "story.txt"
+    story.write_text("The old sailor sat on the stones and told his tale to the children.\n" * 12)
+    return story
+
+
+def test_the_command(kvlab, place, tiny, tmp_path):
+    out = tmp_path / "figures.json"
+    words = ("quality", "--model", tiny[0], "--text", place, "--tokens", 150, "--budgets", "24,9")
+    status, shown, err = kvlab(*words, "--gate", 0.5, "--json", out, "--out", tmp_path / "pictures")
+    assert (status, err) == (0, "")
+    found = json.loads(out.read_text())
+    for name in (*CODECS, "policies"):
+        assert name in found or name == "float32"
+        assert name in shown or name == "policies"
+    for name in ("float16", "int8", "int8-int4", "int4", "sparse"):
+        assert {"perplexity_change_pct", "kld", "top1_pct", "bytes_per_token"} <= set(found[name])
+    assert found["float16"]["kld"] < found["int8"]["kld"] < found["int4-naive"]["kld"]
+    assert found["float16"]["bytes_per_token"] == 2 * 2 * 2 * 16
+    assert found["int8"]["bytes_per_token"] == 2 * 2 * 18
+    assert found["passages"] == 3
+    assert found["tokens"] == 3 * 63
+    assert set(found["policies"]["window"]) == {"9", "24"}
+    assert found["policies"]["window"]["24"]["kld"] < found["policies"]["window"]["9"]["kld"]
+    assert set(found["policies"]["compress"]) == {"0.5", "0.25"}
+    assert found["gate"]["kld"] <= 0.5
+    assert len(found["gate"]["layers"]) == 2
+    for name in ("quality-frontier.png", "quality-budget.png", "quality-keys.png"):
+        assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
+    # Kept: the same again, to the last bit.
+    assert kvlab(*words, "--no-plot", "--json", out)[0] == 0
+    again = json.loads(out.read_text())
+    assert again == {key: value for key, value in found.items() if key != "gate"}
+
+
+def test_the_gate_of_the_command_refuses(kvlab, place, tiny):
+    words = ("quality", "--model", tiny[0], "--text", place, "--tokens", 60, "--no-plot")
+    status, shown, err = kvlab(*words, "--codecs", "none", "--policies", "none", "--gate", 1e-12)
+    assert status == 1
+    assert "refused" in shown
+    assert "within" not in shown
+    assert err.startswith("kvlab: error: --gate 1e-12:")
+    assert err.count("\n") == 1
+
+
+def test_policies_on_sealed_blocks(kvlab, place, tiny, tmp_path):
+    out = tmp_path / "figures.json"
+    words = ("quality", "--model", tiny[0], "--text", place, "--tokens", 60, "--codecs", "none", "--no-plot")
+    assert kvlab(*words, "--policy-codec", "int4", "--budgets", 20, "--json", out)[0] == 0
+    found = json.loads(out.read_text())
+    assert set(found["policies"]) == {"window", "sinks", "sinks-near"}
+    assert found["policy_codec"] == "int4"
+    status, _, err = kvlab(*words, "--policy-codec", "int4", "--policies", "window,lru-attention")
+    assert (status, "--policies lru-attention" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--codecs", "int5"), "--codecs int5"),
+        (("--policies", "windows"), 'did you mean "window"'),
+        (("--budgets", "many"), "--budgets many"),
+        (("--budgets", "64"), "--budgets 64"),
+        (("--budgets", "5"), "--budgets 5"),
+        (("--policy-codec", "int4,int8"), "--policy-codec"),
+        (("--codecs", "none", "--policies", "none"), "--codecs none"),
+        (("--no-plot", "--out", "x"), "--no-plot"),
+        (("--model", "nowhere.bin"), "--model nowhere.bin"),
+        (("--text", "nowhere.txt"), "--text nowhere.txt"),
+        (("--gate", "0"), "--gate"),
+        (("--gate", "nan"), "--gate"),
+    ],
+)
+def test_bad_input(kvlab, place, tiny, words, named):
+    given = ["quality", "--tokens", 60]
+    if "--model" not in words:
+        given += ["--model", tiny[0]]
+    if "--text" not in words:
+        given += ["--text", place]
+    status, out, err = kvlab(*given, *words)
+    assert (status, out) == (2, "")
+    assert named in err
+    assert err.count("\n") == 1
+
+
+def test_short_texts_and_contexts(kvlab, place, tiny, tmp_path):
+    words = ("quality", "--model", tiny[0], "--no-plot", "--text", place)
+    place.write_text("The old sailor sat on.")
+    out = tmp_path / "figures.json"
+    assert kvlab(*words, "--json", out)[0] == 0
+    found = json.loads(out.read_text())
+    assert (found["passages"], found["int8"]["perplexity_change_interval_pct"]) == (1, None)
+    assert 16 <= found["passage_tokens"] <= 32
+    assert set(found["policies"]) == {"compress"}  # no budget evicts anything
+    place.write_text("Hi")
+    status, _, err = kvlab(*words)
+    assert (status, "--text" in err, err.count("\n")) == (2, True, 1)
+    short, _ = write_tiny(tmp_path / "short", seq_len=15)
+    status, _, err = kvlab("quality", "--model", short)
+    assert (status, "15 tokens" in err, err.count("\n")) == (2, True, 1)
+
+
+def test_a_model_that_a_codec_cannot_store(kvlab, place, tmp_path):
+    path, _ = write_tiny(tmp_path / "loud", layers=1)
+    checkpoint = read_checkpoint(path)
+    data = bytearray(path.read_bytes())
+    wv = checkpoint.weights.wv
+    at = bytes(data).index(np.ascontiguousarray(wv, "<f4").tobytes())
+    data[at : at + wv.nbytes] = (wv * 1e6).astype("<f4").tobytes()
+    path.write_bytes(data)
+    words = ("quality", "--model", path, "--text", place, "--tokens", 60, "--policies", "none", "--no-plot")
+    status, _, err = kvlab(*words, "--codecs", "float16")
+    assert status == 1
+    assert "values of layer 0" in err
+    assert "--codecs" in err
+    assert kvlab(*words, "--codecs", "int8")[0] == 0

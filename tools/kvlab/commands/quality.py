@@ -1,0 +1,357 @@
+"""`kvlab quality`: what element types and eviction cost a model in quality, on text it was not trained on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kvlab import files, options, output, paths
+from kvlab.errors import BadInput, FellShort, did_you_mean
+
+if TYPE_CHECKING:  # slow to import: each function takes what it needs
+    from kvlab.quality.harness import Harness
+
+ALL, NONE = "all", "none"
+BUDGETS = "128,64,32"
+PICTURES = ("quality-frontier.png", "quality-budget.png", "quality-keys.png")
+KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
+
+
+@click.command(
+    epilog="""Examples:
+
+\b
+  kvlab quality --codecs all --tokens 12000 --json out/quality.json
+  kvlab quality --model stories15M.bin --text mine.txt --codecs int8,int4 --policies none
+  kvlab quality --codecs none --policies window,lru-attention --budgets 256,128,64
+  kvlab quality --policies none --gate 0.002
+"""
+)
+@click.option(
+    "--model",
+    metavar="FILE",
+    help="llama2.c checkpoint or board image [default: stories260K where found, else the shipped model].",
+)
+@click.option("--tokenizer", metavar="FILE", help="Of a checkpoint [default: the one beside it].")
+@click.option(
+    "--text",
+    metavar="FILE",
+    help='Text; of a .jsonl the "heldout" lines [default: the held-out stories where found, else what the'
+    " shipped model told].",
+)
+@click.option(
+    "--tokens",
+    type=click.IntRange(1, 10_000_000),
+    default=12_000,
+    show_default=True,
+    metavar="N",
+    help="At least so many are predicted, in whole passages, as far as the text goes.",
+)
+@click.option(
+    "--codecs",
+    "codec_names",
+    default=ALL,
+    show_default=True,
+    metavar="NAME,...",
+    help="Of float16, int8, int8-int4, int4, int4-float16, sparse, int4-naive; or none.",
+)
+@click.option(
+    "--policies",
+    "policy_names",
+    default=ALL,
+    show_default=True,
+    metavar="NAME,...",
+    help="Of window, sinks, sinks-near, lru-attention, lru-peak, window-lru, lfu, lfu-decay, heavy-hitters,"
+    " compress; or none.",
+)
+@click.option(
+    "--budgets",
+    metavar="N,...",
+    help=f"Tokens that a policy may keep [default: those of {BUDGETS} that a passage exceeds].",
+)
+@click.option(
+    "--policy-codec",
+    default="float32",
+    show_default=True,
+    metavar="NAME",
+    help="How keys and values are stored under the policies.",
+)
+@click.option(
+    "--context",
+    type=click.IntRange(1, 1 << 20),
+    default=512,
+    show_default=True,
+    metavar="N",
+    help="Tokens over which bytes are counted.",
+)
+@click.option(
+    "--gate",
+    "gate_kld",
+    type=options.FiniteRange(0, 100, min_open=True),
+    metavar="KLD",
+    help="Choose an element type for each layer's keys and values, with at most that divergence in nats.",
+)
+@click.option("--fresh", is_flag=True, help="Measure anew what was measured before.")
+@click.option(
+    "--out",
+    "out_dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the pictures [default: out/].",
+)
+@click.option("--no-plot", is_flag=True, help="Draw none.")
+@output.json_option
+def command(
+    model: str | None,
+    tokenizer: str | None,
+    text: str | None,
+    tokens: int,
+    codec_names: str,
+    policy_names: str,
+    budgets: str | None,
+    policy_codec: str,
+    context: int,
+    gate_kld: float | None,
+    fresh: bool,
+    out_dir: Path | None,
+    no_plot: bool,
+    json_path: Path | None,
+) -> None:
+    """Loss of each element type and eviction policy against the same model in float32 that forgets nothing.
+
+    Passages are 512 tokens long, or the model's context: beginnings of stories, short ones joined by the
+    next. The intervals hold 95 % of what drawing such passages anew gives. Codes, scales and minima are those
+    a device stores, bit for bit; all else is float32. Results are kept in the user's cache.
+
+    \b
+    int8          groups of up to 32 values with a scale
+    int8-int4     keys int8, values int4 with a scale
+    int4          blocks of 16 tokens; the open and the newest full one are int8 (int4-float16: float16)
+    sparse        keys int8, of the values the largest three quarters in int8
+    int4-naive    one scale a token for keys too: a warning, no device has it
+
+    The budget of a policy is the tokens that a query sees. compress keeps a part once, after half a passage.
+    """
+    if "numpy" not in sys.modules:
+        # Passages run side by side; threads inside of a small product would only wait for each other.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from kvlab.quality import cache, kinds, measure, policies, trials
+    from kvlab.quality import text as texts
+    from kvlab.quality.codecs import Refused
+    from kvlab.quality.harness import Harness
+
+    if no_plot and out_dir is not None:
+        raise BadInput("--no-plot: is at odds with --out; name one of them")
+    codecs = _names("--codecs", codec_names, [name for name in kinds.CODECS if name != kinds.EXACT])
+    chosen = _names("--policies", policy_names, [*policies.POLICIES, trials.COMPRESS])
+    under = _names("--policy-codec", policy_codec, list(kinds.CODECS))
+    if len(under) != 1:
+        raise BadInput(f"--policy-codec {policy_codec}: name one")
+    if not codecs and not chosen and gate_kld is None:
+        raise BadInput("--codecs none and --policies none: nothing to measure; name one")
+    sealed = "sealed" in kinds.CODECS[under[0]][0]
+    if sealed and policy_names == ALL:
+        chosen = [name for name in chosen if name in policies.POLICIES and not _chooses(name)]
+    for name in chosen:
+        if sealed and _chooses(name):
+            raise BadInput(
+                f"--policies {name}: chooses among tokens, those of a sealed block stay together; with"
+                f" --policy-codec {under[0]} take window, sinks or sinks-near"
+            )
+    source = options.existing_file(model, "--model") if model is not None else texts.default_model()
+    words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
+    if text is not None:
+        where, label = options.existing_file(text, "--text"), Path(text).name
+    else:
+        where, label = texts.default_text()
+    pictures = None if no_plot else _pictures(out_dir or paths.OUT)
+    with output.waiting("Reading ..."):
+        subject = texts.load_model(source, words)
+        length = min(texts.PASSAGE_TOKENS, subject.context)
+        passages = texts.passages(where, subject.tokenizer, length, tokens)
+    limits = _budgets(budgets, len(passages[0]), chosen)
+    results = cache.Results(cache.folder(), subject.crc32, fresh)
+    harness = Harness(subject.reference, passages, results)
+    figures: dict[str, Any] = {
+        "model": subject.name,
+        "text": label,
+        "passages": len(passages),
+        "passage_tokens": len(passages[0]),
+        "tokens": sum(len(ids) - 1 for ids in passages),
+        "context_tokens": context,
+    }
+    try:
+        figures |= measure.codecs_and_policies(harness, codecs, chosen, limits, under[0], context)
+        if gate_kld is not None:
+            figures["gate"] = measure.gated(harness, gate_kld, context)
+    except Refused as error:
+        raise FellShort(
+            f"{subject.name} has numbers that a codec cannot store: {error}: leave the codec out of --codecs"
+        ) from error
+    show(figures, codecs)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+    if pictures is not None:
+        _draw(figures, codecs, harness, pictures, out_dir is not None)
+    if gate_kld is not None and figures["gate"]["layers"] is None:
+        known = figures["gate"]["codecs"].values()
+        why = "no codec can store what the model computes; pass another --model"
+        if known:
+            why = f"the mildest codec already costs {min(each['kld'] for each in known):.3g} nats; allow more"
+        raise FellShort(f"--gate {gate_kld:g}: {why}")
+
+
+def _chooses(name: str) -> bool:
+    from kvlab.quality import policies, trials
+
+    return name not in policies.POLICIES or trials.chooses_tokens(policies.POLICIES[name])
+
+
+def _names(option: str, text: str, known: Sequence[str]) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if names == [NONE]:
+        return []
+    for name in names:
+        if name not in (*known, ALL):
+            hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
+            raise BadInput(f"{option} {text}: no {name!r}{hint}")
+    return [name for name in known if name in names or ALL in names]
+
+
+def _budgets(given: str | None, length: int, chosen: Sequence[str]) -> list[int]:
+    """Rising; each below the passages' length, or nothing would be evicted, and above the sinks."""
+    from kvlab.quality import policies
+
+    text = given or BUDGETS
+    try:
+        found = sorted({int(word) for word in text.split(",")})
+    except ValueError:
+        raise BadInput(f"--budgets {text}: write whole numbers such as {BUDGETS}") from None
+    sinks = (policies.POLICIES[name].sinks for name in chosen if name in policies.POLICIES)
+    least = 2 + max(sinks, default=0)
+    fits = [budget for budget in found if least <= budget < length]
+    if given is not None and len(fits) < len(found):
+        raise BadInput(f"--budgets {text}: must be {least} to {length - 1}: passages have {length} tokens")
+    return fits
+
+
+def show(f: dict[str, Any], codecs: Sequence[str]) -> None:
+    """The figures as tables."""
+    rows = [
+        ("model", f["model"]),
+        ("text", f["text"]),
+        ("passages", f"{f['passages']:,} of {f['passage_tokens']:,} tokens, {f['tokens']:,} predicted"),
+    ]
+    if "float32_nats" in f:
+        rows.append(("float32", f"{f['float32_nats']:.4f} nats/token"))
+    output.table("Quality", rows)
+    head = ("perplexity (%)", "95 % interval", "divergence (nats)", "top 1 (%)")
+    if codecs:
+        output.table(
+            f"Element types; bytes a token of {f['context_tokens']:,} tokens",
+            [
+                (
+                    *(name, *_columns(f[name]), f"{f[name]['bytes_per_token']:,.1f}"),
+                    *(f"{f[name]['allocated_bytes_per_token']:,.1f}", f"{f[name]['of_float16']:.3f}"),
+                )
+                for name in codecs
+            ],
+            ("", *head, "bytes", "allocated", "of float16"),
+        )
+    if f.get("policies"):
+        output.table(
+            f"Policies, keys and values in {f['policy_codec']}; compress keeps that part of half a passage",
+            [
+                (name, budget, *_columns(each))
+                for name, by_budget in f["policies"].items()
+                for budget, each in by_budget.items()
+            ],
+            ("", "kept", *head),
+        )
+    if "gate" in f:
+        show_gate(f["gate"], f["context_tokens"])
+
+
+def _columns(each: dict[str, Any]) -> tuple[str, ...]:
+    interval = each["perplexity_change_interval_pct"]
+    return (
+        f"{each['perplexity_change_pct']:+.3f}",
+        "-" if interval is None else f"{interval[0]:+.3f} .. {interval[1]:+.3f}",
+        f"{each['kld']:.6f}",
+        f"{each['top1_pct']:.2f}",
+    )
+
+
+def show_gate(g: dict[str, Any], context: int) -> None:
+    output.table(
+        f"Gate: at most {g['budget_kld']:g} nats",
+        [
+            (
+                *(name, f"{each['kld']:.6f}", f"{each['bytes_per_token']:,.1f}"),
+                "within" if each["within"] else "refused",
+            )
+            for name, each in g["codecs"].items()
+        ],
+        ("in all layers", "divergence (nats)", "bytes a token", ""),
+    )
+    if g["layers"] is None:
+        return
+    output.table(
+        "Chosen",
+        [(str(n), pair["keys"], pair["values"]) for n, pair in enumerate(g["layers"])],
+        ("layer", "keys", "values"),
+    )
+    click.echo(
+        f"{g['bytes_per_token']:,.1f} bytes a token of {context:,}, {g['kld']:.6f} nats,"
+        f" {g['perplexity_change_pct']:+.3f} % perplexity"
+    )
+
+
+def _pictures(folder: Path) -> list[Path]:
+    files.prepare_folder(folder, "--out")
+    return [files.prepare(folder / name, "--out") for name in PICTURES]
+
+
+def _draw(
+    figures: dict[str, Any], codecs: Sequence[str], harness: Harness, pictures: Sequence[Path], asked: bool
+) -> None:
+    """Pictures nobody asked for are no reason to fail where matplotlib is missing."""
+    try:
+        importlib.import_module("matplotlib.pyplot")
+    except Exception as error:  # a broken installation of a big library fails in many ways
+        why = (
+            f"matplotlib cannot be imported ({type(error).__name__}: {error}): install it with"
+            " `.venv/bin/pip install --force-reinstall matplotlib`"
+        )
+        if asked:
+            raise BadInput(f"--out: {why}, or leave --out away") from error
+        click.echo(f"No pictures: {why}", err=True)
+        return
+    from kvlab.plots import quality_budget, quality_frontier, quality_keys
+    from kvlab.quality import kinds, policies, ranges
+
+    frontier, budget, keys = pictures
+    of = f"{figures['model']}, {figures['tokens']:,} tokens: {figures['text']}"
+    drawn = []
+    with output.waiting("Drawing ..."):
+        if codecs:
+            shown = {name: figures[name] for name in codecs}
+            quality_frontier.draw(shown, [kinds.WARNING], f"Loss against bytes\n{of}", frontier, "--out")
+            found = ranges.key_ranges(harness.model, harness.passages[:KEYS_PASSAGES])
+            quality_keys.draw(found, f"Why int4 keys need channels\n{figures['model']}", keys, "--out")
+            drawn += [frontier, keys]
+        evicted = {
+            name: by for name, by in figures.get("policies", {}).items() if name in policies.POLICIES and by
+        }
+        if evicted:
+            title = f"Loss against budget, keys and values in {figures['policy_codec']}\n{of}"
+            quality_budget.draw(evicted, policies.TITLES, title, budget, "--out")
+            drawn.append(budget)
+    for path in drawn:
+        click.echo(f"Picture: {paths.shown(path)}")

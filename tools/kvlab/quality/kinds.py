@@ -1,0 +1,260 @@
+"""Element types of keys and values: what a query reads back, and how many bytes are stored.
+
+A codec of a cache is a pair of them, one for keys and one for values; an arrangement has a pair a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpy_kv.geometry import default_group
+
+from . import codecs
+
+Array = NDArray[Any]
+
+BLOCK = 16  # tokens that are sealed together
+FRESH_BLOCKS = 2  # the open block and the newest full one, which are not sealed yet
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of one token's keys or values in one layer; group: values that share a scale."""
+
+    kv_heads: int
+    head_dim: int
+    group: int
+
+    @classmethod
+    def of(cls, kv_heads: int, head_dim: int) -> Shape:
+        """With the group that the device takes."""
+        return cls(kv_heads, head_dim, default_group(kv_heads, head_dim))
+
+    @property
+    def width(self) -> int:
+        return self.kv_heads * self.head_dim
+
+    @property
+    def groups(self) -> int:
+        return self.width // self.group
+
+    @property
+    def run(self) -> int:
+        """Values of one head with one scale: their codes lie together and start on a whole byte."""
+        return min(self.group, self.head_dim)
+
+    @property
+    def runs(self) -> int:
+        return self.width // self.run
+
+
+class Seen(NamedTuple):
+    """Keys or values as queries read them back, float32 like what was given.
+
+    new: by queries of the token's own block and the next; old: by later ones. The same but for sealed types.
+    """
+
+    new: Array
+    old: Array
+
+
+class Bytes(NamedTuple):
+    """exact: of codes, bitmaps, scales and minima. allocated: with all that an array of them pads."""
+
+    exact: int
+    allocated: int
+
+    def times(self, count: int) -> Bytes:
+        return Bytes(self.exact * count, self.allocated * count)
+
+    def plus(self, other: Bytes) -> Bytes:
+        return Bytes(self.exact + other.exact, self.allocated + other.allocated)
+
+
+NOTHING = Bytes(0, 0)
+
+
+def _words(count: int) -> int:
+    return -(-count // 4) * 4
+
+
+def _codes(shape: Shape, bits: int) -> Bytes:
+    """A row of codes: each run takes whole bytes, and of memory whole words."""
+    run = -(-shape.run * bits // 8)
+    return Bytes(run, _words(run)).times(shape.runs)
+
+
+def _halves(count: int) -> Bytes:
+    """Scales and minima lie in tables of their own, which pad nothing worth counting for each token."""
+    return Bytes(2 * count, 2 * count)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Stored once and for all when its token comes.
+
+    store: (T, groups, group) float32 -> the values read back. row: bytes of a token.
+    """
+
+    name: str
+    store: Callable[[Array], Array]
+    row: Callable[[Shape], Bytes]
+
+    def read(self, x: Array, shape: Shape) -> Seen:
+        """x (T, kv_heads, head_dim) float32. codecs.Refused where it cannot be stored."""
+        stored = self.store(x.reshape(len(x), shape.groups, shape.group))
+        back = stored.astype(np.float32).reshape(x.shape)
+        return Seen(back, back)
+
+    def bytes(self, tokens: int, shape: Shape, sinks: int = 0) -> Bytes:
+        """Of `tokens` committed tokens."""
+        return self.row(shape).times(tokens)
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """int4 with minima by blocks of BLOCK tokens, made from what `fresh` reads back once the block is neither
+    the open one nor the newest full one. The first `sinks` tokens stay fresh; blocks are counted after them.
+
+    channels: a group is one channel of the block (keys), else one token's `group` values (values).
+    """
+
+    name: str
+    fresh: Plain
+    channels: bool
+
+    def read(self, x: Array, shape: Shape, sinks: int = 0) -> Seen:
+        """As Plain.read. Tokens of an unfinished last block have no old form: it is the new one."""
+        new = self.fresh.read(x, shape).new
+        old = new.copy()
+        count = (len(x) - sinks) // BLOCK * BLOCK
+        if count > 0:
+            whole = new[sinks : sinks + count]
+            old[sinks : sinks + count] = self._sealed(whole, shape).reshape(whole.shape)
+        return Seen(new, old)
+
+    def _sealed(self, x: Array, shape: Shape) -> Array:
+        if self.channels:
+            values = codecs.ranged(x.reshape(-1, BLOCK, shape.width), axis=1).values()
+        else:
+            values = codecs.ranged(x.reshape(-1, shape.groups, shape.group)).values()
+        return values.astype(np.float32)
+
+    def bytes(self, tokens: int, shape: Shape, sinks: int = 0) -> Bytes:
+        """Of `tokens` committed tokens. Allocated is what a cache for that many must have: fresh rows for the
+        sinks and FRESH_BLOCKS blocks, sealed ones for all blocks but the newest.
+        """
+        first = min(sinks, tokens)
+        rest = tokens - first
+        row, block = self.fresh.row(shape), self.block(shape)
+        sealed = max(0, rest // BLOCK - 1)
+        exact = row.times(first + rest - BLOCK * sealed).plus(block.times(sealed)).exact
+        blocks = -(-rest // BLOCK)
+        fresh = first + BLOCK * min(FRESH_BLOCKS, blocks)
+        return Bytes(exact, row.times(fresh).plus(block.times(max(0, blocks - 1))).allocated)
+
+    def block(self, shape: Shape) -> Bytes:
+        """Of one sealed block."""
+        groups = shape.width if self.channels else BLOCK * shape.groups
+        return _codes(shape, 4).times(BLOCK).plus(_halves(2 * groups))
+
+
+Kind = Plain | Sealed
+
+
+def _sparse_row(shape: Shape) -> Bytes:
+    codes = -(-shape.group // 8) + codecs.kept_count(shape.group)
+    return Bytes(codes, _words(codes)).times(shape.groups).plus(_halves(shape.groups))
+
+
+def _unscaled(bits: int) -> Callable[[Shape], Bytes]:
+    def row(shape: Shape) -> Bytes:
+        head = shape.head_dim * bits // 8
+        return Bytes(head, _words(head)).times(shape.kv_heads)
+
+    return row
+
+
+def _scaled(bits: int) -> Callable[[Shape], Bytes]:
+    """Codes of `bits` bits, and for each group a scale."""
+    return lambda shape: _codes(shape, bits).plus(_halves(shape.groups))
+
+
+FLOAT32 = Plain("float32", lambda x: x, _unscaled(32))
+FLOAT16 = Plain("float16", codecs.half, _unscaled(16))
+INT8 = Plain("int8", lambda x: codecs.symmetric(x).values(), _scaled(8))
+INT4 = Plain("int4", lambda x: codecs.symmetric(x, 7).values(), _scaled(4))
+NAIVE = Plain("int4-naive", INT4.store, INT4.row)  # of keys, which it ruins
+SPARSE = Plain("sparse", lambda x: codecs.sparse(x).values(), _sparse_row)
+
+
+def _named(*kinds: Kind) -> dict[str, Kind]:
+    return {kind.name: kind for kind in kinds}
+
+
+KEYS = _named(
+    *(FLOAT32, FLOAT16, INT8, NAIVE),
+    *(Sealed("int4-sealed", INT8, True), Sealed("int4-sealed-float16", FLOAT16, True)),
+)
+VALUES = _named(
+    *(FLOAT32, FLOAT16, INT8, INT4, SPARSE),
+    *(Sealed("int4-sealed", INT8, False), Sealed("int4-sealed-float16", FLOAT16, False)),
+)
+
+# The element types of a cache by name: those of its keys and of its values.
+CODECS = {
+    "float32": ("float32", "float32"),
+    "float16": ("float16", "float16"),
+    "int8": ("int8", "int8"),
+    "int8-int4": ("int8", "int4"),
+    "int4": ("int4-sealed", "int4-sealed"),
+    "int4-float16": ("int4-sealed-float16", "int4-sealed-float16"),
+    "sparse": ("int8", "sparse"),
+    "int4-naive": ("int4-naive", "int4"),
+}
+WARNING = "int4-naive"  # no device has it: it shows what int4 without blocks does to keys
+EXACT = "float32"  # what all are measured against
+
+Pair = tuple[str, str]  # names of the kinds of one layer's keys and values
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The kinds of each layer's keys and values, and the shape they store."""
+
+    layers: tuple[Pair, ...]
+    shape: Shape
+
+    @classmethod
+    def uniform(cls, codec: str, layers: int, shape: Shape) -> Arrangement:
+        return cls((CODECS[codec],) * layers, shape)
+
+    def with_kind(self, layer: int, side: int, name: str) -> Arrangement:
+        """The same but for the keys (side 0) or values (1) of one layer."""
+        pair = list(self.layers[layer])
+        pair[side] = name
+        changed = (*self.layers[:layer], (pair[0], pair[1]), *self.layers[layer + 1 :])
+        return Arrangement(changed, self.shape)
+
+    def kinds(self) -> Iterable[tuple[Kind, Kind]]:
+        return ((KEYS[key], VALUES[value]) for key, value in self.layers)
+
+    def bytes(self, tokens: int, sinks: int = 0) -> Bytes:
+        """Of `tokens` committed tokens in all layers."""
+        total = NOTHING
+        for pair in self.kinds():
+            for kind in pair:
+                total = total.plus(kind.bytes(tokens, self.shape, sinks))
+        return total
+
+    @property
+    def name(self) -> str:
+        """Tells any two apart."""
+        s = self.shape
+        pairs = " ".join(f"{key}/{value}" for key, value in self.layers)
+        return f"{pairs} {s.kv_heads}x{s.head_dim} g{s.group}"
