@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from itertools import product
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from kvlab.bench.stored import DeviceCodec
 from kvlab.quality import codecs, kinds
 from kvlab.quality.kinds import BLOCK, CODECS, KEYS, VALUES, Arrangement, Shape
+from mpy_kv import Geometry, KVCache
 
 _BITS = np.arange(0x7C00, dtype=np.uint16)  # every float16 from 0 to 65504, in order
 _HALVES = [Fraction(float(h)) for h in _BITS.view(np.float16)]
@@ -177,6 +179,21 @@ def test_what_is_no_number_is_refused(encode):
             encode(np.array([[1, bad]], np.float32))
     with pytest.raises(TypeError, match="float64"):
         encode(np.zeros((1, 2)))
+
+
+def test_int4_values_are_what_the_device_stores():
+    """By the plain kernels, to which all others give equal bits."""
+    rng = np.random.default_rng(4)
+    x = (rng.normal(size=(64, 4, 8)) * np.exp2(rng.integers(-20, 12, size=(64, 1, 1)))).astype(np.float32)
+    x[3] = 0
+    cache = KVCache(Geometry(1, 4, 4, 8, capacity=64, codec="int8-int4"))
+    for row in x:
+        values = array("f", row.ravel().tolist())
+        cache.append(0, values, values)
+        cache.commit()
+    for which, kind in (("k", kinds.INT8), ("v", kinds.INT4)):
+        stored = np.array([cache.read(0, which, p) for p in range(64)], np.float32)
+        assert (stored.reshape(x.shape) == kind.read(x, Shape.of(4, 8)).new).all()
 
 
 def test_int8_is_what_the_device_stores():
