@@ -442,15 +442,6 @@ def test_a_touch_costs_at_most_twelve_lookups_in_a_dict() -> None:
     assert set(figures) == set(NAMES)
 
 
-def test_compiled_accesses_are_fast() -> None:
-    """20 million a second with evictions; an idle machine does 45 and more."""
-    ids = bench.accesses(10_000)
-    for name in NAMES:
-        found = bench.of_compiled(name, 10_000, ids)
-        assert found["accesses_per_s"] > 20e6, name
-        assert 0.1 < found["miss_ratio"] < 0.5
-
-
 def test_the_command_that_measures(kvlab: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its figures are there, each from a run of its own."""
     monkeypatch.setattr(bench, "BY_ENTRIES", (100, 1_000))
