@@ -74,7 +74,7 @@ def make(remote: Remote, files: Sequence[File], owned: Sequence[str], unneeded: 
         stale=tuple(stale),
         keep_main=keep_main,
         space=space,
-        needed_blocks=_needed(copy, spared, leftovers, space),
+        needed_blocks=_needed(copy, spared, leftovers, stale, space),
     )
 
 
@@ -93,10 +93,14 @@ def carry_out(plan: Plan, remote: Remote, done: Callable[[int], None]) -> None:
     """Do it, step by step; `done` is told of bytes as they are written. FellShort when the board fails."""
     for path in plan.leftovers:
         remote.remove(path)
+    stale = list(plan.stale)
     for file in plan.copy:
         if file.path != MAIN:
             remote.put(file, done)
-    for path in plan.stale:
+            if (other := _other_kind(file.path)) in stale:
+                remote.remove(other)  # at once: a board has no room for every module twice
+                stale.remove(other)
+    for path in stale:
         remote.remove(path)
     for file in plan.copy:
         if file.path == MAIN:
@@ -118,7 +122,20 @@ def _is_foreign_main(remote: Remote, copy: Sequence[File], seen: dict[str, Seen]
     return True
 
 
-def _needed(copy: Sequence[File], sizes: dict[str, int], leftovers: Sequence[str], space: Space) -> int:
+def _other_kind(path: str) -> str:
+    """Where the same module would lie as source, or compiled."""
+    if path.endswith(".mpy"):
+        return path.removesuffix(".mpy") + ".py"
+    return path.removesuffix(".py") + ".mpy"
+
+
+def _needed(
+    copy: Sequence[File],
+    sizes: dict[str, int],
+    leftovers: Sequence[str],
+    stale: Sequence[str],
+    space: Space,
+) -> int:
     """Blocks free before that the plan takes: the old of each file stays until the new one is whole."""
     if not copy:
         return 0
@@ -133,6 +150,7 @@ def _needed(copy: Sequence[File], sizes: dict[str, int], leftovers: Sequence[str
             at = at.rpartition("/")[0]
         used += space.blocks(len(file.data))
         most = max(most, used)
-        if file.path in sizes:
-            used -= space.blocks(sizes[file.path])
+        for old in (file.path, _other_kind(file.path)):
+            if old in sizes and (old == file.path or old in stale):
+                used -= space.blocks(sizes[old])
     return most + SPARE_BLOCKS
