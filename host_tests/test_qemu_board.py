@@ -98,6 +98,11 @@ def test_every_run_starts_anew(qemu) -> None:
     assert "mpy_kv" not in first
 
 
+def test_the_collector_of_the_next_script_is_on(qemu) -> None:
+    qemu.run("import gc; gc.disable()")
+    assert qemu.run("import gc; print(gc.isenabled())").strip() == "True"
+
+
 def test_how_a_script_ends(qemu) -> None:
     board = qemu.board
     assert board.run("raise SystemExit(3)").status == 3

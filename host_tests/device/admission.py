@@ -159,6 +159,7 @@ def memory():
     before = micropython.mem_total()
     operations = operations[:]
     found["control"] = micropython.mem_total() - before
+    gc.enable()
     return found, queue.stats()
 
 

@@ -15,6 +15,8 @@ import emu
 import micropython
 from instructions import PER_TICK, elapsed, ticks
 
+gc.enable()  # what the script before this one turned off stays off when the board starts anew
+
 _BLOCK = 16  # of the garbage collector on a 32-bit board
 _HOLES_BYTES = 40 * 1024  # that starting has left in the lower part of the heap, or less
 
