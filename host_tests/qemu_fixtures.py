@@ -41,7 +41,15 @@ class Qemu32:
     def __init__(self, machine: machines.Emulated) -> None:
         self.machine = machine
         self.elf = built(machine.target.most_heap_bytes, machine)
-        self.board: Qemu | None = None
+        self._board: Qemu | None = None
+
+    @property
+    def board(self) -> Qemu:
+        """The machine, a new one where the last has ended."""
+        if self._board is None or not self._board.running:
+            self.close()
+            self._board = Qemu(elf=self.elf, machine=self.machine)
+        return self._board
 
     def run(
         self,
@@ -61,9 +69,6 @@ class Qemu32:
         assert env is None
         if arch is None:
             arch = self.machine.arch
-        if self.board is None or not self.board.running:
-            self.close()
-            self.board = Qemu(elf=self.elf, machine=self.machine)
         path = [compiled.tree(arch)] if arch else None
         done = self.board.run(code_or_path, args, path=path, timeout_s=timeout)
         if done.status != 0:
@@ -72,9 +77,9 @@ class Qemu32:
         return done.stdout
 
     def close(self) -> None:
-        if self.board is not None:
-            self.board.close()
-            self.board = None
+        if self._board is not None:
+            self._board.close()
+            self._board = None
 
 
 def needed_by(name: str) -> None:
