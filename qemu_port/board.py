@@ -46,7 +46,7 @@ START_TIMEOUT_S = 60
 LINE_TIMEOUT_S = 20
 
 # How long a closed line is taken for that of an emulator that is just ending.
-END_TIMEOUT_S = 2
+END_TIMEOUT_S = 10
 
 # Of a run whose caller gives none: a board that spins would never end.
 RUN_TIMEOUT_S = 600
