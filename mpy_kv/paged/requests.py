@@ -34,7 +34,7 @@ from .prefix import ORPHANS
 from .request import Request
 
 # Of `state`
-BUSY, BOUND, COMMON, PINNED, OPENED, REUSED, FORGOT = range(7)
+BUSY, BOUND, COMMON, PINNED, OPENED, REUSED = range(6)
 _FREE, _OPEN, _PIN = 0, 1, 2
 
 
@@ -108,7 +108,7 @@ class Requests:
         self.salts = [None] * rows
         self.salt_serial = array("i", [0] * rows)
         self.salt_used = array("i", [0] * rows)  # count of opens when it was used last
-        self.state = array("i", [0] * 7)
+        self.state = array("i", [0] * 6)
 
     # What there is
 
@@ -137,7 +137,7 @@ class Requests:
         root = opening.find_salt(self, salt)
         if root < 0:
             return 0
-        return self._match(root, tokens, self.n, self.available_blocks()) * self.geometry.block_tokens
+        return self.match(root, tokens, self.n, self.available_blocks()) * self.geometry.block_tokens
 
     # Requests
 
@@ -183,7 +183,7 @@ class Requests:
             raise
 
     @micropython.native
-    def _match(self, root, tokens, most, room):
+    def match(self, root, tokens, most, room):
         """How many blocks of tokens are there under that root: at most `most`, and no more than `room`
         blocks that no request without a share holds."""
         blocks = self.blocks
@@ -210,10 +210,6 @@ class Requests:
             under_serial = serial[i]
             j += 1
         return j
-
-    def match(self, root, tokens, most, room):
-        """As lookup, in blocks."""
-        return self._match(root, tokens, most, room)
 
     # References, for Request and for opening and closing rows
 
