@@ -1,8 +1,7 @@
 """Counts and broken invariants of Requests. Lent (mpy_kv/lend.py); allocates, changes nothing."""
 
-BUSY, BOUND, COMMON, PINNED, OPENED, REUSED = range(6)
-N, TOP, FREE, REUSABLE, USED, PEAK, SERIAL, ENTRIES = range(8)
-ORPHANS = 9
+from .prefix import ENTRIES, FREE, ORPHANS, PEAK, REUSABLE, TOP, USED
+from .requests import BOUND, COMMON, OPENED, PINNED, REUSED
 
 
 def header(requests, request):

@@ -7,10 +7,8 @@ stays busy until all is mended, so that a mending cut short is begun again.
 
 from ..errors import BadHandle
 from ..eviction.lru import add_newest, clear
-from .prefix import ORPHANS
-
-BUSY, BOUND, COMMON, PINNED = range(4)
-N, TOP, FREE, REUSABLE, USED, PEAK, SERIAL, ENTRIES = range(8)
+from .prefix import ENTRIES, FREE, ORPHANS, PEAK, REUSABLE, SERIAL, TOP, USED
+from .requests import BOUND, BUSY, COMMON, PINNED
 
 
 def mend(requests):

@@ -9,9 +9,9 @@ from array import array
 from ..errors import BadArgument, BadHandle, NoRoom, StepError
 from .prefix import ORPHANS
 from .request import Request
+from .requests import BOUND, BUSY, COMMON, OPENED, PINNED
 
 _FREE, _OPEN, _PIN = 0, 1, 2
-BUSY, BOUND, COMMON, PINNED, OPENED = range(5)
 PAST = 1 << 29
 
 
