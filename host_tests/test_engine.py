@@ -176,13 +176,6 @@ def test_arrays_are_widened_in_place_and_stay_shared() -> None:
 # --- speed ---------------------------------------------------------------------------------------
 
 
-def test_compiled_pairs_are_fast() -> None:
-    """50 million a second with every check of a handle; an idle machine does some 200."""
-    figures = bench.of_compiled(POOLS["fixed"], 4096)
-    assert figures["single"]["compiled_pairs_per_s"] > 50e6
-    assert figures["batch"]["compiled_pairs_per_s"] > 25e6
-
-
 def test_the_twin_hands_out_every_block_once() -> None:
     twin = TwinPool(8)
     some = twin.get_new_blocks(5)
