@@ -35,6 +35,7 @@ except ImportError:
 from array import array
 
 from ..errors import BadArgument
+from ..eviction.lru import touch
 from ..lend import lend
 
 MOST_TICKETS = 65000
@@ -62,21 +63,6 @@ _CANCELLED = const(10)
 _WRAP = const(0x3FFFFFFF)
 
 _serial = 0
-
-
-@micropython.native
-def move(nxt, prv, i, before):
-    """Take node i out of its ring and put it before node `before`: before a ring's head is at its end."""
-    a = prv[i]
-    b = nxt[i]
-    nxt[a] = b
-    prv[b] = a
-    a = prv[before]
-    nxt[a] = i
-    prv[i] = a
-    nxt[i] = before
-    prv[before] = i
-    return 0
 
 
 @micropython.native
@@ -190,7 +176,7 @@ class Admission:
         self.n_preempted = 0
         self._meta = array("i", [0] * 11)
         for i in range(tickets):
-            move(self._nxt, self._prv, i, self._free)
+            touch(self._nxt, self._prv, self._free, i)
 
     def memory_bytes(self):
         """Bytes of all its arrays, without the predictor's."""
@@ -241,7 +227,7 @@ class Admission:
         meta[_WAITING] += 1
         ticket = -1 - self._word[i]
         self._word[i] = ticket
-        move(self._nxt, self._prv, i, self.tickets + priority)
+        touch(self._nxt, self._prv, self.tickets + priority, i)
         return ticket
 
     @micropython.native
@@ -367,7 +353,7 @@ class Admission:
 
     def _admit(self, i):
         meta = self._meta
-        move(self._nxt, self._prv, i, self.tickets + self.levels + self._level[i])
+        touch(self._nxt, self._prv, self.tickets + self.levels + self._level[i], i)
         self._running[i] = 1
         self._reserve(self._blocks[i])
         meta[_WAITING] -= 1
@@ -392,7 +378,7 @@ class Admission:
         # One call a line: a call within a call would need a larger frame, which is allocated.
         before = self.tickets + self._level[i]
         before = place(self._nxt, self._arrival, before, i)
-        move(self._nxt, self._prv, i, before)
+        touch(self._nxt, self._prv, before, i)
         meta = self._meta
         self._running[i] = 0
         meta[_RESERVED] -= self._blocks[i]
@@ -412,7 +398,7 @@ class Admission:
         meta[why] = (meta[why] + 1) & _WRAP
         generation = (self._word[i] >> self._bits + 3) + 1 & self._generations
         self._word[i] = -1 - (generation << self._bits + 3 | self._tag | i)
-        move(self._nxt, self._prv, i, self._free)
+        touch(self._nxt, self._prv, self._free, i)
 
 
 def _whole(name, value, least, most):

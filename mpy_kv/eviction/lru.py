@@ -32,29 +32,9 @@ def add_newest(nxt, prv, anchor, i):
 
 
 @micropython.native
-def add_oldest(nxt, prv, anchor, i):
-    """Put i, in no list, at the oldest end: it goes next."""
-    n = nxt[anchor]
-    nxt[i] = n
-    prv[i] = anchor
-    prv[n] = i
-    nxt[anchor] = i
-    return 0
-
-
-@micropython.native
-def remove(nxt, prv, i):
-    """Take i out of its list."""
-    p = prv[i]
-    n = nxt[i]
-    nxt[p] = n
-    prv[n] = p
-    return 0
-
-
-@micropython.native
 def touch(nxt, prv, anchor, i):
-    """Make i, of this list, its newest."""
+    """Take i out of its list and put it at the newest end of the list of `anchor`, its own or another; an
+    entry as anchor: just before it."""
     p = prv[i]
     n = nxt[i]
     nxt[p] = n
