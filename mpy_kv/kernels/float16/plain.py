@@ -1,0 +1,209 @@
+"""The kernels of float16 in plain integers: the definition that viper and Thumb must match bit for bit.
+
+encode, scales, qk and av; the others are those of int8 (mpy_kv/kernels/plain.py). Stored: IEEE halves, little
+endian, zeros in the padding of a row. What does not depend on the width of a number serves float32 too: there
+`size` is its bytes, read(buf, at, by) gives the integer f and field(buf, at) the exponent field.
+
+Bounds, beside B1 to B6:
+ F1  |f| <= 32752 < 2^15: 11 bits of mantissa, 4 of guard, as a relative scale of int8 (B2). On the way
+     to it, 10 bits of mantissa times 2^20.
+ F2  the codes of a query sum to 64 * 1024 at most in magnitude, so |sum(q f)| < 2^31; >> 8 it is a dot as of
+     codes below 128, at most 1.0074 times as large as B3 allows. Relative scales are 2^14: |score| < 2^30.
+ F3  the small weights of a batch sum to <= 257 (B5): |sum(p f)| >> 8 <= 32880, times the factor < 2^29.1.
+ F4  weights are at most 2^26, so that the shift of a batch is 1..31 and what rounds it 2^30 at most.
+ F5  |sum of values| <= 2^28 and 1/2 a batch (B6): with 2^29 added it is positive and below 2^30.
+"""
+
+from ..params import (
+    CODES,
+    CORR,
+    DOTS,
+    E_AT,
+    E_BYTES,
+    E_COUNT,
+    E_HEAD,
+    E_LAYER,
+    E_PLANE,
+    E_ROW,
+    E_SLOT,
+    E_TABLE,
+    E_WIDTH,
+    KEXP,
+    KSCALE,
+    N,
+    QUERY,
+    ROW,
+    RUN,
+    RUNS,
+    SCALE_STRIDE,
+    SCALES,
+    SINK_QUERY,
+    SLICES,
+    SUMS,
+    TOO_LARGE,
+    UNITS,
+    V_TOO_LARGE,
+    V_WIDTH,
+    VCODES,
+    WIDTH,
+)
+from ..plain import get32, magnitude, put16, put32
+
+_BATCH = 8
+_OFFSET = 1 << 29  # F5
+_TABLE = 512  # bytes; of K, then of V
+_TABLES = 1024
+
+
+def encode(buf, k, v, e):
+    """One token's K and V of one layer, elements E_AT .. of k and v, to slot E_SLOT.
+
+    To nearest, ties to even, the sign of zero kept; what is below 2^-25 becomes zero. Returns TOO_LARGE, or
+    V_TOO_LARGE, for a magnitude beyond 65504 and what is not finite; the slot then holds rubbish.
+    """
+    return store(buf, k, v, e, 2, _put)
+
+
+def store(buf, k, v, e, size, put):
+    """As encode; put(buf, at, x, i, shift) stores x[i], and says whether it could."""
+    table = E_TABLE + 3 * e[E_LAYER]
+    at = e[table] + e[E_SLOT] * e[E_ROW]
+    if not _vector(buf, k, e, at, e[table + 1], size, put):
+        return TOO_LARGE
+    if not _vector(buf, v, e, at + e[E_PLANE], e[table + 2], size, put):
+        return V_TOO_LARGE
+    return 0
+
+
+def _vector(buf, x, e, head, shift, size, put):
+    """Whether a vector could be stored, head 0 at `head`."""
+    width = e[E_WIDTH]
+    for i in range(e[E_COUNT]):
+        c = i % width
+        if not put(buf, head + c * size, x, e[E_AT] + i, shift):
+            return False
+        if c == width - 1:
+            for at in range(head + width * size, head + e[E_BYTES]):
+                buf[at] = 0
+            head += e[E_HEAD]
+    return True
+
+
+def _put(buf, at, x, i, shift):
+    negative, m, exp = magnitude(x, i, shift)
+    h = 0
+    if m:
+        bits = 0
+        while m >> bits:
+            bits += 1
+        if exp + bits > 16 or exp + bits == 16 and m << 24 - bits > 2047 << 13:
+            return False
+        # The last place is 2^ue; the hidden bit counts as one more in the exponent field, as does a carry.
+        ue = max(exp + bits - 11, -24)
+        d = ue - exp
+        h = (ue + 24 << 10) + (m + (1 << d - 1) - 1 + (m >> d & 1) >> d if d > 0 else m << -d)
+    put16(buf, at, h | 32768 if negative else h)
+    return True
+
+
+def _field(buf, at):
+    return buf[at + 1] >> 2 & 31
+
+
+def _read(buf, at, table):
+    """f of the number there: sign and exponent choose t and b, the other 10 bits m make (m * t >> 16) + b."""
+    entry = table + 8 * (buf[at + 1] >> 2)
+    return ((buf[at] | buf[at + 1] << 8 & 768) * get32(buf, entry) >> 16) + get32(buf, entry + 4)
+
+
+def scales(buf, same, which, a):
+    """KEXP or VEXP: the largest exponent field, 1 for denormals, among the visible values of all heads; the
+    relative scales, all 2^14; the table by which qk or av reads a number. which 0: K, 1: V.
+
+    A value is then f * 2^(top - 29), f rounded down, but 0 if its exponent lies 15 or more below top (F1).
+    That is f / 256 codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS have the 6 in
+    them. The tables, int32 [sign][32][2] of K and then of V right before the relative scales, hold t and b
+    of _read().
+    """
+    top = largest(buf, which, a, 2, _field)
+    a[KEXP + which] = top
+    for e in range(top + 1):
+        at = a[KSCALE] - _TABLES + _TABLE * which + 8 * e
+        step = 1 << 14 >> top - max(e, 1)
+        hidden = step if e else 0
+        put32(buf, at, step << 6)
+        put32(buf, at + 4, hidden)
+        put32(buf, at + 256, -step << 6)
+        put32(buf, at + 260, -hidden)
+    return alike(buf, which, a)
+
+
+def largest(buf, which, a, size, field):
+    """Largest exponent field, at least 1."""
+    row, top = a[ROW], 1
+    # The plane ends where scales would begin, which there are none of.
+    for head in range(a[CODES + which], a[SCALES + which], (a[SCALE_STRIDE] >> 1) * row):
+        for r in range(a[RUNS]):
+            at = head + a[RUN + 4 * r]
+            for i in range(at, at + a[RUN + 4 * r + 2] * row, size):
+                top = max(top, field(buf, i))
+    return top
+
+
+def alike(buf, which, a):
+    """The row of relative scales."""
+    for t in range(a[N]):
+        put16(buf, a[KSCALE + which] + 2 * t, 1 << 14)
+    return 0
+
+
+def qk(buf, same, spare, a):
+    """Dot of the query with every visible row: sum(q f) >> 8, int32 to DOTS (F2). `spare` is any number."""
+    return dots(buf, a, 2, _read, a[KSCALE] - _TABLES)
+
+
+def dots(buf, a, size, read, by):
+    out = a[DOTS]
+    for r in range(a[RUNS]):
+        q_at = a[QUERY] + 16 + (a[SINK_QUERY] if a[RUN + 4 * r + 3] else 0) + 4 * a[SLICES]
+        q = []
+        for i in range(0, a[WIDTH], 4):
+            even, odd = get32(buf, q_at + 2 * i), get32(buf, q_at + 2 * i + 4)
+            q2, q3 = [(word & 0xFFFF ^ 0x8000) - 0x8000 for word in (even, odd)]
+            q += [even - q2 >> 16, odd - q3 >> 16, q2, q3]
+        row = a[CODES] + a[RUN + 4 * r]
+        for _ in range(a[RUN + 4 * r + 2]):
+            dot = 0
+            for c in range(len(q)):
+                if q[c]:
+                    dot += q[c] * read(buf, row + size * c, by)
+            put32(buf, out, dot >> 8)
+            out += 4
+            row += a[ROW]
+    return 0
+
+
+def av(buf, same, spare, a):
+    """Small weights times the values, summed over tokens: int32 to SUMS, with an offset that goes to CORR.
+
+    A batch's sum(p f) >> 8 times its factor is shifted to the common unit and rounded, halves up: a sum of
+    weights that nearly vanish would else lean to one side. Arguments as in qk()."""
+    return sums(buf, a, 2, _read, a[KSCALE] - _TABLE)
+
+
+def sums(buf, a, size, read, by):
+    rows = []
+    for r in range(a[RUNS]):
+        for i in range(a[RUN + 4 * r + 2]):
+            rows.append(a[VCODES] + a[RUN + 4 * r] + i * a[ROW])
+    a[CORR] = _OFFSET
+    for c in range(a[V_WIDTH] // size):
+        total = _OFFSET
+        for b in range(0, len(rows), _BATCH):
+            lane = 0
+            for t in range(b, min(b + _BATCH, len(rows))):
+                lane += read(buf, rows[t] + size * c, by) * get32(buf, a[DOTS] + 4 * t)
+            w = get32(buf, a[UNITS] + 4 * (b // _BATCH))
+            total += (lane >> 8) * (w & 0xFFFF) + (1 << (w >> 16) - 1) >> (w >> 16)
+        put32(buf, a[SUMS] + 4 * c, total)
+    return 0

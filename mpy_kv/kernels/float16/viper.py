@@ -1,0 +1,271 @@
+"""encode, scales, qk and av of float16 as native code: the bits of plain.py here.
+
+Style and limits: ../viper.py. Bounds F1 to F5 are those of plain.py.
+"""
+
+import micropython
+from micropython import const
+
+_WIDE = const(0)
+_HI = const(16)
+
+
+@micropython.viper
+def encode(out: ptr16, x: ptr32, v: ptr8, e: ptr32) -> int:
+    layer = ptr32(int(e) + 72 + int(e[0]) * 12)
+    base = int(out) + int(layer[0]) + int(e[1]) * int(e[10])
+    mask31 = int(e[13])
+    k = int(x)
+    value = 0
+    while value < 2:
+        shift = int(layer[1])
+        at = k
+        head = base
+        if value:
+            shift = int(layer[2])
+            at = int(v)
+            head += int(e[12])
+        at += int(e[2]) << (1 if shift else 2)
+        left = int(e[3])
+        # Of int16 with a negative shift, the largest magnitude stored, and the bits lost below 2^-24.
+        most = 65535
+        if shift and shift < 64:
+            most = 65504 >> (64 - shift)
+        least = shift - 88
+        while left:
+            left -= int(e[5])
+            c = int(e[5])
+            out = ptr16(head)
+            while c:
+                c -= 1
+                if shift:
+                    w = int(ptr16(at)[0])
+                    at += 2
+                    sign = w & 0x8000
+                    if sign:
+                        w = 65536 - w
+                    if w > most:
+                        return 0 - 1 - value
+                    # w in units of 2^(cut - 24 - least): 11 bits, or what 2^-24 leaves.
+                    cut = 0
+                    while w >> cut > 2047:
+                        cut += 1
+                    if cut < least:
+                        cut = least
+                    if cut > 17:
+                        w = 0
+                    elif cut:
+                        w = (w + (1 << cut >> 1) - 1 + (w >> cut & 1)) >> cut
+                    cut -= least
+                    if w:
+                        while cut and w < 1024:
+                            w = w << 1
+                            cut -= 1
+                        w += cut << 10
+                else:
+                    x = ptr32(at)
+                    w = int(x[0])
+                    at += 4
+                    sign = (w >> 16) & 0x8000
+                    w = w & mask31
+                    cut = w >> 13
+                    if cut >= 0x23BFF and (cut > 0x23BFF or w & 0x1FFF):
+                        return 0 - 1 - value
+                    if w >= 0x38800000:
+                        w = ((w + 0xFFF + (cut & 1)) >> 13) - 0x1C000
+                    else:
+                        cut = 126 - (w >> 23)
+                        if cut > 24:
+                            w = 0
+                        else:
+                            w = (w & 0x7FFFFF) | 0x800000
+                            w = (w + (1 << cut >> 1) - 1 + (w >> cut & 1)) >> cut
+                out[0] = w | sign
+                out = ptr16(int(out) + 2)
+            if int(out) - head < int(e[6]):
+                out[0] = 0
+            head += int(e[8])
+        value += 1
+    return 0
+
+
+@micropython.viper
+def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
+    base = int(buf)
+    row = int(a[2])
+    at = base + int(a[5])
+    end = base + int(a[7])
+    if which:
+        at = base + int(a[6])
+        end = base + int(a[8])
+    apart = (int(a[9]) >> 1) * row
+    mask31 = int(a[36])
+    top = 0
+    while at < end:
+        r = ptr32(int(a) + 172)
+        left = int(a[1])
+        while left:
+            left -= 1
+            # Rows of a run lie end to end: two numbers a word.
+            p = ptr32(at + int(r[0]))
+            n = int(r[2]) * row >> 2
+            r = ptr32(int(r) + 16)
+            while n:
+                if int(p[0]) & mask31 > top:
+                    top = int(p[0]) & mask31
+                if int(p[0]) << 16 & mask31 > top:
+                    top = int(p[0]) << 16 & mask31
+                p = ptr32(int(p) + 4)
+                n -= 1
+        at += apart
+    top = top >> 26
+    if top == 0:
+        top = 1
+    p = ptr32(base + int(a[12]) - 1024)
+    if which:
+        p = ptr32(int(p) + 512)
+    n = 0
+    while n <= top:
+        left = top - n
+        if n == 0:
+            left -= 1
+        left = 0x4000 >> left
+        p[0] = left << 6
+        p[1] = left if n else 0
+        p = ptr32(int(p) + 256)
+        p[0] = 0 - (left << 6)
+        p[1] = 0 - left if n else 0
+        p = ptr32(int(p) - 248)
+        n += 1
+    if which:
+        a[21] = top
+        p = ptr32(base + int(a[13]))
+    else:
+        a[20] = top
+        p = ptr32(base + int(a[12]))
+    n = int(a[0])
+    two = 0x4000
+    two = two << 16 | two
+    while n > 1:
+        p[0] = two
+        p = ptr32(int(p) + 4)
+        n -= 2
+    if n:
+        ptr16(p)[0] = 0x4000
+    return 0
+
+
+@micropython.viper
+def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
+    base = int(k)
+    row = int(a[2])
+    table = base + int(a[12]) - 1024
+    words = int(a[4])
+    col = 0
+    while col < words:
+        r = ptr32(int(a) + 172)
+        left = int(a[1])
+        y = ptr32(base + int(a[11]))
+        while left:
+            left -= 1
+            at = base + int(a[17]) + 16
+            if r[3]:
+                at += int(a[18])
+            p = ptr32(at + (int(a[3]) << 2) + (col << 1))
+            q0 = int(p[0])
+            q1 = int(p[1])
+            if _WIDE:
+                q0 = q0 << 32 >> 32
+                q1 = q1 << 32 >> 32
+            q2 = (q0 & 0xFFFF ^ 0x8000) - 0x8000
+            q3 = (q1 & 0xFFFF ^ 0x8000) - 0x8000
+            q0 = (q0 - q2) >> 16
+            q1 = (q1 - q3) >> 16
+            k = ptr16(base + int(a[5]) + (col << 1) + int(r[0]))
+            n = int(r[2])
+            r = ptr32(int(r) + 16)
+            while n:
+                s = 0
+                if col:
+                    s = int(y[0])
+                p = ptr32((k[0] >> 10 << 3) + table)
+                s = (((k[0] & 1023) * p[0] >> _HI) + p[1]) * q0 + s
+                p = ptr32((k[1] >> 10 << 3) + table)
+                s = (((k[1] & 1023) * p[0] >> _HI) + p[1]) * q1 + s
+                p = ptr32((k[2] >> 10 << 3) + table)
+                s = (((k[2] & 1023) * p[0] >> _HI) + p[1]) * q2 + s
+                p = ptr32((k[3] >> 10 << 3) + table)
+                s = (((k[3] & 1023) * p[0] >> _HI) + p[1]) * q3 + s
+                if col + 4 >= words:
+                    if _WIDE:
+                        s = s << 32 >> 32
+                    s = s >> 8
+                y[0] = s
+                y = ptr32(int(y) + 4)
+                k = ptr16(int(k) + row)
+                n -= 1
+        col += 4
+    return 0
+
+
+@micropython.viper
+def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
+    base = int(v)
+    row = int(a[2])
+    width = int(a[40])
+    table = base + int(a[12]) - 512
+    offset = 0x20000000
+    a[25] = offset
+    col = 0
+    while col < width:
+        o = ptr32(base + int(a[16]) + (col << 1))
+        o[0] = offset
+        o[1] = offset
+        sh = ptr32(base + int(a[15]))
+        x = ptr32(base + int(a[11]))
+        r = ptr32(int(a) + 172)
+        total = int(a[0])
+        n = 0
+        s0 = 0
+        s1 = 0
+        while total:
+            # A batch: 8 tokens, or what is left; it may span runs.
+            batch = 8
+            if total < 8:
+                batch = total
+            total -= batch
+            while batch:
+                if n == 0:
+                    v = ptr16(base + int(a[6]) + col + int(r[0]))
+                    n = int(r[2])
+                    r = ptr32(int(r) + 16)
+                k = n
+                if batch < k:
+                    k = batch
+                n -= k
+                batch -= k
+                while k:
+                    w = int(x[0])
+                    p = ptr32((v[0] >> 10 << 3) + table)
+                    s0 = (((v[0] & 1023) * p[0] >> _HI) + p[1]) * w + s0
+                    p = ptr32((v[1] >> 10 << 3) + table)
+                    s1 = (((v[1] & 1023) * p[0] >> _HI) + p[1]) * w + s1
+                    v = ptr16(int(v) + row)
+                    x = ptr32(int(x) + 4)
+                    k -= 1
+            if _WIDE:
+                s0 = s0 << 32 >> 32
+                s1 = s1 << 32 >> 32
+            w = int(sh[0])
+            sh = ptr32(int(sh) + 4)
+            k = w >> 16
+            w = w & 0xFFFF
+            s0 = (s0 >> 8) * w
+            s1 = (s1 >> 8) * w
+            w = 1 << (k - 1)
+            o[0] = ((s0 + w) >> k) + o[0]
+            o[1] = ((s1 + w) >> k) + o[1]
+            s0 = 0
+            s1 = 0
+        col += 4
+    return 0

@@ -1,0 +1,55 @@
+"""The kernels of float32 in plain integers, of which there are no others.
+
+As float16's (bounds F1 to F5 there), with another way to write and read a number. A magnitude of 2^127 or
+more is refused: a mean of such, rounded up, would be none.
+"""
+
+import struct
+
+from ..float16.plain import alike, dots, largest, store, sums
+from ..params import KEXP
+from ..plain import magnitude
+
+
+def encode(buf, k, v, e):
+    """One token's K and V of one layer to slot E_SLOT, the bits of float32; int16 exactly.
+
+    Returns as float16's, for a magnitude of 2^127 or more and what is not finite."""
+    return store(buf, k, v, e, 4, _put)
+
+
+def _put(buf, at, x, i, shift):
+    _, m, exp = magnitude(x, i, shift)
+    if not shift and exp + 150 > 253:
+        return False
+    buf[at : at + 4] = struct.pack("<f", m * 2.0**exp * (-1 if x[i] < 0 else 1) if shift else x[i])
+    return True
+
+
+def _field(buf, at):
+    return buf[at + 3] << 1 & 254 | buf[at + 2] >> 7
+
+
+def _read(buf, at, top):
+    e = _field(buf, at)
+    if not e:  # zero, or a denormal, which counts as one
+        return 0
+    f = (128 | buf[at + 2] & 127) << 16 | buf[at + 1] << 8 | buf[at]
+    f >>= 9 + top - e
+    return -f if buf[at + 3] >> 7 else f
+
+
+def scales(buf, same, which, a):
+    """As float16's: a value is f * 2^(top - 141), f = +-mantissa >> 9 + top - own."""
+    a[KEXP + which] = largest(buf, which, a, 4, _field)
+    return alike(buf, which, a)
+
+
+def qk(buf, same, spare, a):
+    """As float16's."""
+    return dots(buf, a, 4, _read, a[KEXP])
+
+
+def av(buf, same, spare, a):
+    """As float16's."""
+    return sums(buf, a, 4, _read, a[KEXP + 1])
