@@ -1,0 +1,14 @@
+"""Kernels of the element type sparse: keys as in int8, of values the largest three quarters of each group.
+
+A group's row of V, at [groups][slots]: a bitmap of ceil(group / 8) bytes, channel c bit c % 8 of byte c // 8;
+the int8 codes of the channels whose bit is set, ascending, code + 128; 128 up to a whole word. What is not
+kept reads 0, which attention takes for the byte 128: so offset, weights and sums have the bounds of int8, and
+only encode and av differ. Heads may share a row, so that av finds its own: three numbers more stand in `a`
+right before V's runs (V_RUNS), bytes of the query records that share a KV head, values of a group, and bytes
+from a group's rows to the next group's, which in `e` is E_V_HEAD.
+"""
+
+from .. import FAMILY as _BASE
+from ..variant import Variant
+
+FAMILY = Variant(__name__, __file__[: __file__.rfind("/") + 1], _BASE, "sparse", ("encode", "av"))

@@ -1,0 +1,375 @@
+"""encode and av of sparse as native code: the bits of plain.py here. Style and limits: ../viper.py."""
+
+import micropython
+from micropython import const
+
+_WIDE = const(0)
+
+
+@micropython.viper
+def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
+    base = int(out)
+    layer = ptr32(int(e) + 72 + int(e[0]) * 12)
+    mask31 = int(e[13])
+    # First scales and bitmaps, then codes: a loop around both would be longer than a branch can jump.
+    refused = 0
+    value = 0
+    while value < 2:
+        shift = int(layer[1])
+        x = int(k)
+        row = base + int(layer[0]) + int(e[12])
+        scale_at = base + int(layer[0]) + int(e[11])
+        if value:
+            shift = int(layer[2])
+            x = int(v)
+            scale_at = row + int(e[17])
+            row += int(e[1]) * int(e[16])
+        scale_at += int(e[1]) << 1
+        step = 2 if shift else 4
+        x += int(e[2]) * step
+        groups = int(e[3]) // int(e[4])  # viper: allow divide because a group has values
+        while groups:
+            groups -= 1
+            big = 0
+            # Of a group of V the n // 4 smallest are dropped: the largest of them is found, the others stand
+            # in the row meanwhile, descending. They need no more bytes than it has.
+            least = 0
+            end = row
+            n = (int(e[4]) >> 2) * value
+            if n:
+                least = mask31
+                while n > 1:
+                    ptr32(end)[0] = least
+                    end += 4
+                    n -= 1
+            n = int(e[4])
+            while n:
+                if shift:
+                    w = int(ptr16(x)[0])
+                    if w & 0x8000:
+                        w = 65536 - w
+                else:
+                    w = int(ptr32(x)[0]) & mask31
+                    if w < 0x800000:
+                        w = 0
+                x += step
+                if w > big:
+                    big = w
+                if w < least:
+                    p32 = ptr32(row)
+                    least = w
+                    if int(p32) < end:
+                        if int(p32[0]) > w:
+                            least = int(p32[0])
+                            while int(p32) + 4 < end:
+                                if int(p32[1]) <= w:
+                                    break
+                                p32[0] = p32[1]
+                                p32 = ptr32(int(p32) + 4)
+                            p32[0] = w
+                n -= 1
+            # Smallest float16 scale sm * 2^se with 127 * scale >= largest, which is 24 bits and an exponent.
+            half = 0
+            if big:
+                if shift:
+                    big = big << 8
+                    se = 56 - shift
+                    while big < 0x800000:
+                        big = big << 1
+                        se -= 1
+                else:
+                    se = (big >> 23) - 150
+                    big = (big & 0x7FFFFF) | 0x800000
+                big = (big + 126) // 127
+                cut = 5
+                sm = 2048
+                while sm > 2047:
+                    cut += 1
+                    sm = (big + (1 << cut) - 1) >> cut
+                se += cut
+                if se > 5:
+                    refused = 0 - 1 - value
+                    value = 2
+                    break
+                if se < -24:
+                    cut += -24 - se
+                    half = 1
+                    if cut < 31:
+                        half = (big + (1 << cut) - 1) >> cut
+                else:
+                    half = ((se + 25) << 10) + sm - 1024
+            p16 = ptr16(scale_at)
+            p16[0] = half
+            scale_at += int(e[9])
+            if value:
+                # How many are dropped that are as large as the largest of those.
+                n = int(e[4])
+                equal = n >> 2
+                p32 = ptr32(row)
+                while int(p32) < end:
+                    if int(p32[0]) < least:
+                        break
+                    p32 = ptr32(int(p32) + 4)
+                equal -= (end - int(p32)) >> 2
+                at = x
+                bits = 0
+                while n:
+                    n -= 1
+                    at -= step
+                    if shift:
+                        w = int(ptr16(at)[0])
+                        if w & 0x8000:
+                            w = 65536 - w
+                    else:
+                        w = int(ptr32(at)[0]) & mask31
+                        if w < 0x800000:
+                            w = 0
+                    bits = bits << 1
+                    if w > least:
+                        bits += 1
+                    elif w == least:
+                        if equal:
+                            equal -= 1
+                        else:
+                            bits += 1
+                out = ptr8(row)
+                n = int(e[4])
+                while n > 0:
+                    out[0] = bits
+                    out = ptr8(int(out) + 1)
+                    bits = bits >> 8
+                    n -= 8
+                row += int(e[15])
+        value += 1
+    if refused:
+        return refused
+    value = 0
+    while value < 2:
+        shift = int(layer[1])
+        x = int(k)
+        row = base + int(layer[0]) + int(e[1]) * int(e[10])
+        scale_at = base + int(layer[0]) + int(e[11])
+        count = int(e[5])
+        if value:
+            shift = int(layer[2])
+            x = int(v)
+            row = base + int(layer[0]) + int(e[12])
+            scale_at = row + int(e[17])
+            row += int(e[1]) * int(e[16])
+            count = int(e[4])
+        scale_at += int(e[1]) << 1
+        x += int(e[2]) << (1 if shift else 2)
+        left = int(e[3])
+        pieces = int(e[7])
+        group = 0
+        while left:
+            if group == 0:
+                group = int(e[4])
+                sm = int(ptr16(scale_at)[0])
+                scale_at += int(e[9])
+                se = (sm >> 10) - 25
+                if se > -25:
+                    sm = (sm & 1023) | 1024
+                else:
+                    se = -24
+                    if sm == 0:
+                        sm = 1
+                two = sm << 1
+                inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
+            group -= count
+            left -= count
+            # Of a key all is kept.
+            out = ptr8(row)
+            end = row + int(e[6])
+            bits = 0 - 1
+            if value:
+                out = ptr8(row + (count + 7 >> 3))
+                end = row + int(e[16])
+                bits = int(ptr32(row)[0])
+            # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
+            c = count
+            while c:
+                c -= 1
+                if shift:
+                    w = int(ptr16(x)[0])
+                    x += 2
+                    neg = w & 0x8000
+                    if neg:
+                        w = 65536 - w
+                    cut = shift + se - 65
+                    if cut < 1:
+                        w = w << (0 - cut)
+                    elif cut < 31:
+                        w = w >> cut
+                    else:
+                        w = 0
+                else:
+                    w = int(ptr32(x)[0])
+                    x += 4
+                    neg = (w >> 31) & 1
+                    cut = se + 149 - ((w >> 23) & 255)
+                    if cut < 24:
+                        w = ((w & 0x7FFFFF) | 0x800000) >> cut
+                    else:
+                        w = 0
+                if bits & 1:
+                    w += sm
+                    code = (w * inv) >> 23
+                    if w - code * two >= two:
+                        code += 1
+                    if neg:
+                        code = 0 - code
+                    out[0] = 128 + code
+                    out = ptr8(int(out) + 1)
+                bits = bits >> 1
+            while int(out) < end:
+                out[0] = 128
+                out = ptr8(int(out) + 1)
+            if value:
+                row += int(e[15])
+            else:
+                # To the next slice, or the next head's first.
+                row = end
+                pieces -= 1
+                if pieces == 0:
+                    pieces = int(e[7])
+                    row += int(e[8]) - int(e[6]) * pieces
+        value += 1
+    return 0
+
+
+@micropython.viper
+def av(v: ptr8, p: ptr32, m: int, a: ptr32) -> int:
+    base = int(v)
+    own = ptr32(int(a) + int(a[41]) - 12)
+    n = int(own[0])
+    n = (int(a[17]) - int(a[42])) // n  # viper: allow divide because a query record has bytes
+    first = n * int(a[32]) + int(a[19]) * int(a[31])
+    n = first // int(own[1])  # viper: allow divide because a group has values
+    start = base + int(a[6]) + n * int(own[2])
+    first -= n * int(own[1])
+    skip = (int(own[1]) + 7) >> 3
+    row = int(a[39])
+    o = ptr32(base + int(a[16]))
+    left = int(a[31])
+    while left > 0:
+        o[0] = 0
+        o[1] = 0
+        o[2] = 0
+        o[3] = 0
+        o[4] = 0
+        o[5] = 0
+        o[6] = 0
+        o[7] = 0
+        below = (1 << first) - 1
+        within = 255
+        if left < 8:
+            within = (1 << left) - 1
+        sh = ptr32(base + int(a[15]))
+        y = ptr32(base + int(a[11]))
+        r = ptr32(int(a) + int(a[41]))
+        total = int(a[0])
+        n = 0
+        at = 0
+        s0 = 0
+        s1 = 0
+        s2 = 0
+        s3 = 0
+        while total:
+            # A batch: 8 tokens, or what is left; it may span runs.
+            batch = 8
+            if total < 8:
+                batch = total
+            total -= batch
+            while batch:
+                if n == 0:
+                    at = start + int(r[0])
+                    n = int(r[1])
+                    r = ptr32(int(r) + 8)
+                    continue
+                k = n
+                if batch < k:
+                    k = batch
+                n -= k
+                batch -= k
+                while k:
+                    k -= 1
+                    # The bitmap; its set bits below the slice tell where the slice's codes begin.
+                    m = int(ptr32(at)[0])
+                    x = m & below
+                    if x:
+                        x -= x >> 1 & 0x15555555
+                        x = (x & 0x33333333) + (x >> 2 & 0x33333333)
+                        x = (x + (x >> 4) & 0x0F0F0F0F) * 0x01010101 >> 24 & 63
+                    v = ptr8(at + skip + x)
+                    at += row
+                    m = m >> first & within
+                    # The weight, in a register: it is no pointer.
+                    p = ptr32(int(y[0]))
+                    y = ptr32(int(y) + 4)
+                    # Two channels a lane pair; one that is absent counts as 128.
+                    if m & 1:
+                        if m & 2:
+                            s0 = ((v[1] << 16) + v[0]) * int(p) + s0
+                            v = ptr8(2 + int(v))
+                        else:
+                            s0 = (v[0] + 0x800000) * int(p) + s0
+                            v = ptr8(1 + int(v))
+                    elif m & 2:
+                        s0 = ((v[0] << 16) + 128) * int(p) + s0
+                        v = ptr8(1 + int(v))
+                    else:
+                        s0 = 0x800080 * int(p) + s0
+                    if m & 4:
+                        if m & 8:
+                            s1 = ((v[1] << 16) + v[0]) * int(p) + s1
+                            v = ptr8(2 + int(v))
+                        else:
+                            s1 = (v[0] + 0x800000) * int(p) + s1
+                            v = ptr8(1 + int(v))
+                    elif m & 8:
+                        s1 = ((v[0] << 16) + 128) * int(p) + s1
+                        v = ptr8(1 + int(v))
+                    else:
+                        s1 = 0x800080 * int(p) + s1
+                    if m & 16:
+                        if m & 32:
+                            s2 = ((v[1] << 16) + v[0]) * int(p) + s2
+                            v = ptr8(2 + int(v))
+                        else:
+                            s2 = (v[0] + 0x800000) * int(p) + s2
+                            v = ptr8(1 + int(v))
+                    elif m & 32:
+                        s2 = ((v[0] << 16) + 128) * int(p) + s2
+                        v = ptr8(1 + int(v))
+                    else:
+                        s2 = 0x800080 * int(p) + s2
+                    if m & 64:
+                        if m & 128:
+                            s3 = ((v[1] << 16) + v[0]) * int(p) + s3
+                        else:
+                            s3 = (v[0] + 0x800000) * int(p) + s3
+                    elif m & 128:
+                        s3 = ((v[0] << 16) + 128) * int(p) + s3
+                    else:
+                        s3 = 0x800080 * int(p) + s3
+            k = int(sh[0])
+            sh = ptr32(int(sh) + 4)
+            x = k >> 16
+            k = k & 0xFFFF
+            o[0] = ((s0 & 0xFFFF) * k >> x) + o[0]
+            o[1] = ((s0 >> 16 & 0xFFFF) * k >> x) + o[1]
+            o[2] = ((s1 & 0xFFFF) * k >> x) + o[2]
+            o[3] = ((s1 >> 16 & 0xFFFF) * k >> x) + o[3]
+            o[4] = ((s2 & 0xFFFF) * k >> x) + o[4]
+            o[5] = ((s2 >> 16 & 0xFFFF) * k >> x) + o[5]
+            o[6] = ((s3 & 0xFFFF) * k >> x) + o[6]
+            o[7] = ((s3 >> 16 & 0xFFFF) * k >> x) + o[7]
+            s0 = 0
+            s1 = 0
+            s2 = 0
+            s3 = 0
+        o = ptr32(int(o) + 32)
+        first += 8
+        left -= 8
+    return 0
