@@ -1,0 +1,430 @@
+"""The kernels of int4 in plain integers: the definition that viper and Thumb must match bit for bit.
+
+Fresh rows are int8's, and so are encode, query, qk, score, weights, av and emit, whose bounds hold here
+(mpy_kv/kernels/plain.py). Of its own: scales, which writes both forms' scales with one exponent; qk4, center
+and av4, the sealed part of qk, weights and av; seal_keys and seal_values, which make the sealed form of 16
+fresh rows; open_row, which reads one token of it back. SPEC.md, "The sealed cache", has the layout.
+
+Further bounds:
+ C1  keys are sealed in units of P / 4096, P the power of two with |x| < 64 P for all values x of the block's
+     group: |x| < 2^18, so the minimum, a multiple of 16 units, fits 16 bits signed, the step 16 bits. What is
+     read back is at most 64.01 P, so that dots have the bound of int8's (B3), where a code is at most 127.
+ C2  16 tokens' scales are brought to the largest exponent, 15 bits (B2): a code times that is < 2^22.
+ C3  q * step is at most 64 * 34954 < 2^22; cut to 10 bits and a sign, 8 nibbles' worth of two products in
+     one multiply stay within 16 bits: 2 * 15 * 1023 < 2^15. A slice has at most 32 values: what the minima
+     add is < 32 * 64 * 2^18 = 2^29.
+ C4  of a sealed token's values, the exponents at which scales are relative is so high that 8 s and the
+ minimum
+     are each less than 32 steps of int8 at the top: the sum of both is inside the 128 that emit() reckons
+     with.
+"""
+
+from ..params import (
+    CORR,
+    DOTS,
+    KEXP,
+    KSCALE,
+    LOG_EXP,
+    LOG_SCALE,
+    MAX,
+    N,
+    QUERY,
+    RUN,
+    RUNS,
+    SCALE_ROW,
+    SCALE_STRIDE,
+    SCALES,
+    SCORES,
+    SLICE,
+    SLICE_WIDTH,
+    SLICES,
+    SUMS,
+    UNITS,
+    WIDTH,
+)
+from ..plain import get32, put16, put32
+from .params import (
+    CENTER_ROW,
+    CENTERS,
+    CODES4,
+    FIRST,
+    HEADER,
+    LIFT,
+    MINIMA_GAP,
+    POWERS,
+    RANGES,
+    ROW4,
+    ROWS,
+    S_GAP,
+    S_GROUP,
+    S_GROUPS,
+    S_HEAD,
+    S_HEAD4,
+    S_HEADER,
+    S_K,
+    S_K4,
+    S_KS,
+    S_POWERS,
+    S_ROW,
+    S_ROW4,
+    S_SLICE,
+    S_SLICES,
+    S_SPREAD,
+    S_STRIDE,
+    S_STRIDE4,
+    S_TOKEN,
+    S_V,
+    S_V4,
+    S_VS,
+    S_VS4,
+    S_WIDTH,
+    S_WIDTH4,
+    SEALED,
+    SPREAD,
+    STRIDE4,
+    VCODES4,
+    VSCALES4,
+    WIDTH4,
+)
+
+_BATCH = 8
+_BLOCK = 16
+_MOST = 1 << 18  # of a key in units of P / 4096, C1
+_ABOVE = 1 << 29  # added to LIFT and to CORR, so that sums stay positive
+
+
+def _get16(buf, at):
+    return buf[at] | buf[at + 1] << 8
+
+
+def _bits(n):
+    b = 0
+    while n:
+        n >>= 1
+        b += 1
+    return b
+
+
+def _half(h):
+    """(mantissa, exponent field) of the magnitude of a float16: mantissa * 2^(field - 25)."""
+    e = h >> 10 & 31
+    return (h & 1023 | 1024, e) if e else (h & 1023, 1)
+
+
+def _shifted(x, left):
+    return x << left if left >= 0 else x >> min(-left, 31)
+
+
+def _fresh(g, s):
+    """Of each value of group g: bytes from a fresh row of head 0 to its code, from a sealed one to its byte,
+    and by how much its nibble is shifted."""
+    found = []
+    for i in range(g * s[S_GROUP], (g + 1) * s[S_GROUP]):
+        piece, c = divmod(i, s[S_SLICE])
+        head, piece = divmod(piece, s[S_SLICES])
+        byte = head * s[S_HEAD4] + piece * s[S_WIDTH4] + c // 2
+        found.append((head * s[S_HEAD] + piece * s[S_WIDTH] + c, byte, 4 * (c & 1)))
+    return found
+
+
+def _in_range(x):
+    return max(-_MOST, min(_MOST - 1, x))
+
+
+def _put_nibble(buf, at, shift, n):
+    """The first of a byte's two clears the other."""
+    buf[at] = buf[at] & 15 | n << 4 if shift else n
+
+
+def seal_keys(buf, same, g, s):
+    """Keys of group g of 16 fresh tokens to a sealed block: a range a channel, of one power of two.
+
+    In units of P / 4096, rounded down, channel by channel: M the least value, rounded down to a multiple of
+    16; S = ceil((greatest - M) / 15); nibble = floor((2 (x - M) + S) / 2 S), 0 where S is 0. C1, C2.
+    """
+    scales = [_half(_get16(buf, s[S_KS] + g * s[S_STRIDE] + 2 * t)) for t in range(_BLOCK)]
+    top = max([e for _, e in scales])
+    relative = [m << 4 >> top - e for m, e in scales]
+    for t in range(_BLOCK):
+        put32(buf, s[S_SPREAD] + 4 * t, relative[t])
+    bounds = s[S_SPREAD] + 4 * _BLOCK
+    channels = []
+    most = 0
+    for code, byte, shift in _fresh(g, s):
+        x = [(buf[s[S_K] + code + t * s[S_ROW]] - 128) * relative[t] for t in range(_BLOCK)]
+        channels.append((x, byte, shift))
+        put32(buf, bounds, min(x))
+        put32(buf, bounds + 4, max(x))
+        bounds += 8
+        most = max(most, max(x), -min(x))
+    p = max(-24, min(15, _bits(most) + top - 35))
+    put16(buf, s[S_HEADER] + 2 * g, p + 25 - 10 << 10 if p > -15 else 1 << p + 24)
+    left = top - 17 - p
+    at = s[S_HEADER] + s[S_POWERS] + 4 * g * s[S_GROUP]
+    for x, byte, shift in channels:
+        low = _in_range(_shifted(min(x), left)) >> 4
+        high = _in_range(_shifted(max(x), left))
+        step = (high - (low << 4) + 14) // 15
+        put16(buf, at, step)
+        put16(buf, at + 2, low & 0xFFFF)
+        at += 4
+        for t in range(_BLOCK):
+            n = 0
+            if step:
+                n = (2 * (_shifted(x[t], left) - (low << 4)) + step) // (2 * step)
+            _put_nibble(buf, s[S_K4] + byte + t * s[S_ROW4], shift, max(0, min(15, n)))
+    return 0
+
+
+def _float16_below(x, top):
+    """(float16 bits, value) of the largest float16 <= x, not below -65504, in units of 2^(top - 29)."""
+    big = abs(x)
+    if not big:
+        return 0, 0
+    k = max(_bits(big) - 11, 5 - top)
+    if k > 0:
+        sm = (big + (1 << k) - 1 if x < 0 else big) >> k
+    else:
+        sm = big << -k
+    half = min((k + top - 4 << 10) + sm - 1024, 0x7BFF)
+    m, e = _half(half)
+    value = _shifted(m, e - top + 4)
+    return (half | 0x8000, -value) if x < 0 else (half, value)
+
+
+def _step(span, top):
+    """(float16 bits, sm, se) of the smallest float16 sm * 2^se with 15 times it >= span * 2^(top - 29), at
+    most 65504."""
+    if span <= 0:
+        return 0, 0, 0
+    e = top - 29
+    while span < 1 << 23:
+        span <<= 1
+        e -= 1
+    t = (span + 14) // 15
+    k = 6
+    while t + (1 << k) - 1 >> k > 2047:
+        k += 1
+    e += k
+    if e > 5:
+        return 0x7BFF, 2047, 5
+    if e < -24:
+        k += -24 - e
+        e = -24
+    sm = t + (1 << k) - 1 >> k
+    return (e + 25 << 10) + sm - 1024, sm, e
+
+
+def seal_values(buf, same, g, s):
+    """Values of group g of 16 fresh tokens to a sealed block: a range a token.
+
+    m the largest float16 <= the least value (not below -65504); s the smallest float16 with m + 15 s >= the
+    greatest (at most 65504); nibble = floor((2 (x - m) + s) / 2 s), 0..15; 0 where s is 0.
+    """
+    columns = _fresh(g, s)
+    for t in range(_BLOCK):
+        m, top = _half(_get16(buf, s[S_VS] + g * s[S_STRIDE] + 2 * t))
+        x = [(buf[s[S_V] + code + t * s[S_ROW]] - 128) * (m << 4) for code, _, _ in columns]
+        half, low = _float16_below(min(x), top)
+        step, sm, se = _step(max(x) - low, top)
+        at = s[S_VS4] + g * s[S_STRIDE4] + 2 * t
+        put16(buf, at, step)
+        put16(buf, at + s[S_GAP], half)
+        for (_, byte, shift), value in zip(columns, x):
+            n = 0
+            if sm:
+                n = (_shifted(value - low, top - 28 - se) + sm) // (2 * sm)
+            _put_nibble(buf, s[S_V4] + byte + t * s[S_ROW4], shift, max(0, min(15, n)))
+    return 0
+
+
+def open_row(buf, k, v, s):
+    """Token s[S_TOKEN] of a sealed block as float32 to k and v: what reads back, of values rounded down to
+    24 bits, relative to the greater of minimum and step."""
+    t = s[S_TOKEN]
+    for g in range(s[S_GROUPS]):
+        p = _get16(buf, s[S_HEADER] + 2 * g)
+        pm, pe = _half(p)
+        unit = pm * 2.0 ** (pe - 37)
+        at = s[S_HEADER] + s[S_POWERS] + 4 * g * s[S_GROUP]
+        vs = s[S_VS4] + g * s[S_STRIDE4] + 2 * t
+        step, e = _half(_get16(buf, vs))
+        low, e_low = _half(_get16(buf, vs + s[S_GAP]))
+        if buf[vs + s[S_GAP] + 1] >> 7:
+            low = -low
+        top = max(e_low, e + 4) - 12
+        for i, (_, byte, shift) in enumerate(_fresh(g, s)):
+            row = byte + t * s[S_ROW4]
+            n = buf[s[S_K4] + row] >> shift & 15
+            m = (_get16(buf, at + 2) ^ 0x8000) - 0x8000
+            k[g * s[S_GROUP] + i] = ((m << 4) + _get16(buf, at) * n) * unit
+            at += 4
+            n = buf[s[S_V4] + row] >> shift & 15
+            x = _shifted(low, e_low - top) + _shifted(step * n, e - top)
+            v[g * s[S_GROUP] + i] = x * 2.0 ** (top - 25)
+    return 0
+
+
+def scales(buf, same, which, a):
+    """As int8's, of all visible tokens: fresh ones, then sealed ones, relative to one exponent.
+
+    Of sealed keys the scale is the power of two. Of sealed values it is s / 16, as a nibble n counts for the
+    byte 16 n, of value 16 n - 128; what is missing then, the middle of the range m + 8 s, goes to CENTERS in
+    units 64 times as large as those of the relative scales. C4.
+    """
+    src, dst = a[SCALES + which], a[KSCALE + which]
+    found = []
+    for s in range(a[SLICES]):
+        row = []
+        for r in range(a[RUNS]):
+            at = src + s * a[SCALE_STRIDE] + a[RUN + 4 * r + 1]
+            row += [_half(_get16(buf, at + 2 * i)) for i in range(a[RUN + 4 * r + 2])]
+        found.append(row)
+    top = max([e for row in found for m, e in row if m] + [1])
+    sealed = []
+    for s in range(a[SLICES]):
+        row = []
+        for i in range(a[SEALED]):
+            r = (a[FIRST] + i) % a[ROWS]
+            if which:
+                at = a[VSCALES4] + s * a[STRIDE4] + 2 * r
+                step, low = _get16(buf, at), _get16(buf, at + a[MINIMA_GAP])
+                row.append((_half(step), _half(low), low >> 15))
+                top = max(top, _half(step)[1] - 2, _half(low)[1] - 5)
+            else:
+                row.append(_half(_get16(buf, a[POWERS] + 2 * s + r // _BLOCK * a[HEADER])))
+                top = max(top, row[-1][1])
+        sealed.append(row)
+    a[KEXP + which] = top
+    for s in range(a[SLICES]):
+        out = dst + s * a[SCALE_ROW]
+        center = a[CENTERS] + s * a[CENTER_ROW]
+        for m, e in found[s]:
+            put16(buf, out, m << 4 >> top - e)
+            out += 2
+        for x in sealed[s]:
+            if which:
+                (step, e), (low, e_low), negative = x
+                put16(buf, out, step << 4 >> min(top + 4 - e, 31))
+                low = _shifted(low << 3, e_low - top - 5)
+                middle = _shifted(step << 3, e - top - 2) + (-low if negative else low)
+                put16(buf, center, middle & 0xFFFF)
+                center += 2
+            else:
+                put16(buf, out, x[0] << 4 >> top - x[1])
+            out += 2
+    return 0
+
+
+def qk4(buf, same, mask, a):
+    """The part of qk() of sealed tokens: their dots, behind those of the fresh ones.
+
+    A key is (16 M + S n) P / 4096. Once a block, per channel, q S is cut by `cut` bits (rounded, halves up)
+    so that all fit 10 bits and a sign (C3); what is lost counts as if n were 7.5. A token's dot is (sum(q 16
+    M + lost * 7.5) >> cut) + sum(n * cut q S) >> 12 - cut. Two products come out of one multiply: for a word
+    of nibbles n0..n7 and Q = Q4 + (Q0 << 16), ((n0 + (n4 << 16)) * Q >> 16) = n0 Q0 + n4 Q4 - (n0 Q4 < 0).
+    """
+    width, words = a[SLICE_WIDTH], a[WIDTH4] // 4
+    codes = _query_codes(buf, a)
+    spread = a[SPREAD] + 32 * words
+    out = a[DOTS] + 4 * (a[N] - a[SEALED])
+    block = -1
+    for i in range(a[SEALED]):
+        r = (a[FIRST] + i) % a[ROWS]
+        if r // _BLOCK != block:
+            block = r // _BLOCK
+            at = a[RANGES] + block * a[HEADER] + 4 * a[SLICE] * width
+            total, found = 0, []
+            for c in range(width):
+                total += codes[c] * ((_get16(buf, at + 4 * c + 2) ^ 0x8000) - 0x8000)
+                found.append(codes[c] * _get16(buf, at + 4 * c))
+            cut = 0
+            while max([abs(x) for x in found]) >> cut > 1022:
+                cut += 1
+            cuts = [x + (1 << cut >> 1) >> cut for x in found]
+            lost = sum(found) - (sum(cuts) << cut)
+            found = cuts + [0] * 8
+            for w in range(words):
+                for c in range(4):
+                    put32(buf, spread + 16 * w + 4 * c, found[8 * w + c + 4] + (found[8 * w + c] << 16))
+            total = (total << 4) + (lost * 15 >> 1) >> cut
+        dot = total
+        row = a[CODES4] + a[SLICE] * a[WIDTH4] + r * a[ROW4]
+        for w in range(words):
+            for c in range(4):
+                x, y = found[8 * w + c], found[8 * w + c + 4]
+                byte, byte4 = buf[row + 4 * w + c // 2], buf[row + 4 * w + 2 + c // 2]
+                n0, n4 = byte >> 4 * (c & 1) & 15, byte4 >> 4 * (c & 1) & 15
+                dot += n0 * x + n4 * y - (n0 * y < 0)
+        put32(buf, out, dot >> 12 - cut)
+        out += 4
+    return 0
+
+
+def _query_codes(buf, a):
+    """Codes of slice a[SLICE] of the query that sees the window, from its record; also to SPREAD."""
+    words = a[WIDTH] // 4
+    at = a[QUERY] + 16 + 4 * a[SLICES] + 8 * ((words + 1) // 2 * 2) * a[SLICE]
+    codes = []
+    for i in range(words):
+        four = [0, 0, 0, 0]
+        for low in (0, 1):
+            word = get32(buf, at + 8 * i + 4 * low)
+            four[low + 2] = (word & 0xFFFF ^ 0x8000) - 0x8000
+            four[low] = word - four[low + 2] >> 16
+        codes += four
+    codes += [0] * (2 * a[WIDTH4] - len(codes))
+    for c, code in enumerate(codes):
+        put32(buf, a[SPREAD] + 4 * c, code)
+    return codes
+
+
+def center(buf, same, tables, a):
+    """The sum of the middles of sealed tokens' values, each times its token's weight, in units of SUMS and
+    less than 2^28 (C4): with 2^29 added to LIFT. After score(), before weights(), whose weights these are;
+    `tables` is tables.TABLES."""
+    m = get32(buf, a[QUERY]) * a[LOG_SCALE]
+    k = 10 if m < 1 << 25 else 11
+    m >>= k
+    e = a[LOG_EXP] + 21 - k - (get32(buf, a[QUERY] + 4) - 2048) - a[KEXP] - get32(buf, a[QUERY] + 8)
+    down = 0
+    if e < 1:
+        e, m = 1, 32767
+    elif e > 17:
+        down = min(e - 17, 31)
+        e = 17
+    n = a[SEALED]
+    unit = _bits(a[N]) - 1
+    total = 0
+    for i in range(n):
+        d = a[MAX] - get32(buf, a[SCORES] + 4 * (a[N] - n + i)) >> down
+        t = d * m >> e
+        if t < 7168:
+            c = _get16(buf, a[CENTERS] + a[SLICE] * a[CENTER_ROW] + 2 * i)
+            x = tables[t & 255] * ((c ^ 0x8000) - 0x8000) >> (t >> 8)
+            total += x + (1 << unit >> 1) >> unit
+    a[LIFT] = _ABOVE + total
+    return 0
+
+
+def av4(buf, same, mask, a):
+    """The part of av() of sealed tokens, and LIFT, added to SUMS; to CORR what LIFT has too much. Batches go
+    on where those of the fresh tokens end: one that both forms share is cut in two."""
+    a[CORR] += _ABOVE
+    fresh = a[N] - a[SEALED]
+    start = a[VCODES4] + a[SLICE] * a[WIDTH4]
+    for c in range(2 * a[WIDTH4]):
+        # Of the last word's nibbles four may be padding: av() has made no sums for them.
+        total = a[LIFT] + (get32(buf, a[SUMS] + 4 * c) if c < a[WIDTH] else 0)
+        i = fresh
+        while i < a[N]:
+            end = min(i // _BATCH * _BATCH + _BATCH, a[N])
+            w = get32(buf, a[UNITS] + 4 * (i // _BATCH))
+            lane = 0
+            while i < end:
+                row = start + (a[FIRST] + i - fresh) % a[ROWS] * a[ROW4]
+                lane += (buf[row + c // 2] >> 4 * (c & 1) & 15) * 16 * get32(buf, a[DOTS] + 4 * i)
+                i += 1
+            total += lane * (w & 0xFFFF) >> (w >> 16)
+        put32(buf, a[SUMS] + 4 * c, total)
+    return 0

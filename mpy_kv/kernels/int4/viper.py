@@ -1,0 +1,852 @@
+"""What int4 has of its own as native code: the bits of plain.py here. Style and limits: ../viper.py."""
+
+import micropython
+from micropython import const
+
+_WIDE = const(0)
+_HI = const(16)
+
+
+@micropython.viper
+def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
+    base = int(buf)
+    slices = int(a[3])
+    rows = int(a[57])
+    src = base + (int(a[8]) if which else int(a[7]))
+    top = 0
+    s = slices
+    while s:
+        s -= 1
+        r = ptr32(int(a) + 172)
+        left = int(a[1])
+        while left:
+            left -= 1
+            p = ptr16(src + int(r[1]))
+            n = int(r[2])
+            r = ptr32(int(r) + 16)
+            while n:
+                if int(p[0]) > top:
+                    top = int(p[0])
+                p = ptr16(int(p) + 2)
+                n -= 1
+        src += int(a[9])
+    top = top >> 10
+    if top == 0:
+        top = 1
+    s = 0
+    while s < slices:
+        left = int(a[55])
+        at = int(a[56])
+        while left:
+            if which:
+                n = rows - at
+                if left < n:
+                    n = left
+                left -= n
+                p = ptr16(base + int(a[64]) + s * int(a[67]) + (at << 1))
+                at = 0
+                low = ptr16(int(p) + int(a[65]))
+                while n:
+                    e = (int(p[0]) >> 10) - 2
+                    if e > top:
+                        top = e
+                    e = ((int(low[0]) >> 10) & 31) - 5
+                    if e > top:
+                        top = e
+                    p = ptr16(int(p) + 2)
+                    low = ptr16(int(low) + 2)
+                    n -= 1
+            else:
+                p = ptr16(base + int(a[63]) + (s << 1) + (at >> 4) * int(a[66]))
+                if int(p[0]) >> 10 > top:
+                    top = int(p[0]) >> 10
+                n = 16 - (at & 15)
+                if left < n:
+                    n = left
+                left -= n
+                at += n
+                if at == rows:
+                    at = 0
+        s += 1
+    if which:
+        a[21] = top
+    else:
+        a[20] = top
+    src = base + (int(a[8]) if which else int(a[7]))
+    dst = base + (int(a[13]) if which else int(a[12]))
+    s = 0
+    while s < slices:
+        o = ptr16(dst)
+        r = ptr32(int(a) + 172)
+        left = int(a[1])
+        while left:
+            left -= 1
+            p = ptr16(src + int(r[1]))
+            n = int(r[2])
+            r = ptr32(int(r) + 16)
+            while n:
+                h = int(p[0])
+                p = ptr16(int(p) + 2)
+                if h < 1024:
+                    o[0] = h << 4 >> (top - 1)
+                else:
+                    o[0] = (((h & 1023) + 1024) << 4) >> (top - (h >> 10))
+                o = ptr16(int(o) + 2)
+                n -= 1
+        left = int(a[55])
+        at = int(a[56])
+        c = ptr16(base + int(a[68]) + s * int(a[69]))
+        while left:
+            if which:
+                n = rows - at
+                if left < n:
+                    n = left
+                left -= n
+                p = ptr16(base + int(a[64]) + s * int(a[67]) + (at << 1))
+                at = 0
+                low = ptr16(int(p) + int(a[65]))
+                while n:
+                    h = int(p[0])
+                    e = h >> 10
+                    if e:
+                        h = (h & 1023) + 1024
+                    else:
+                        e = 1
+                    e = top - e
+                    k = e + 4
+                    if k > 31:
+                        k = 31
+                    o[0] = h << 4 >> k
+                    h = h << 3 >> (e + 2)
+                    x = int(low[0])
+                    e = (x >> 10) & 31
+                    if e:
+                        k = (x & 1023) + 1024
+                    else:
+                        e = 1
+                        k = x & 1023
+                    e = top + 5 - e
+                    if e > 31:
+                        e = 31
+                    k = k << 3 >> e
+                    if x >> 15:
+                        c[0] = h - k
+                    else:
+                        c[0] = h + k
+                    o = ptr16(int(o) + 2)
+                    c = ptr16(int(c) + 2)
+                    p = ptr16(int(p) + 2)
+                    low = ptr16(int(low) + 2)
+                    n -= 1
+            else:
+                h = int(ptr16(base + int(a[63]) + (s << 1) + (at >> 4) * int(a[66]))[0])
+                if h < 1024:
+                    h = h << 4 >> (top - 1)
+                else:
+                    h = (((h & 1023) + 1024) << 4) >> (top - (h >> 10))
+                n = 16 - (at & 15)
+                if left < n:
+                    n = left
+                left -= n
+                at += n
+                if at == rows:
+                    at = 0
+                while n:
+                    o[0] = h
+                    o = ptr16(int(o) + 2)
+                    n -= 1
+        dst += int(a[14])
+        src += int(a[9])
+        s += 1
+    return 0
+
+
+@micropython.viper
+def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
+    base = int(k)
+    m = m & 0xF000F
+    width = int(a[31])
+    row = int(a[58])
+    columns = int(a[59])
+    spread = base + int(a[71])
+    rows = int(a[57])
+    # The query's codes, a word each.
+    n = (int(a[4]) + 7) & 0x7FF8
+    q = ptr32(base + int(a[17]) + 16 + (int(a[3]) << 2) + ((int(a[19]) * n) << 1))
+    o = ptr32(spread)
+    n = int(a[4])
+    while n:
+        c = int(q[0])
+        f = int(q[1])
+        if _WIDE:
+            c = c << 32 >> 32
+            f = f << 32 >> 32
+        total = ((c & 0xFFFF) ^ 0x8000) - 0x8000
+        o[0] = (c - total) >> 16
+        o[2] = total
+        total = ((f & 0xFFFF) ^ 0x8000) - 0x8000
+        o[1] = (f - total) >> 16
+        o[3] = total
+        q = ptr32(int(q) + 8)
+        o = ptr32(int(o) + 16)
+        n -= 4
+    if int(a[4]) & 4:
+        o[0] = 0
+        o[1] = 0
+        o[2] = 0
+        o[3] = 0
+    left = int(a[55])
+    at = int(a[56])
+    to = base + int(a[11]) + ((int(a[0]) - left) << 2)
+    while left:
+        # What the block's nibbles are multiplied with.
+        x = ptr16(base + int(a[61]) + (at >> 4) * int(a[66]) + ((int(a[19]) * width) << 2))
+        o = ptr32(spread)
+        total = 0
+        most = 0
+        n = width
+        while n:
+            c = int(o[0])
+            if _WIDE:
+                c = c << 32 >> 32
+            total += c * ((int(x[1]) ^ 0x8000) - 0x8000)
+            c = c * int(x[0])
+            if c < 0:
+                c = 0 - c
+            if c > most:
+                most = c
+            o = ptr32(int(o) + 4)
+            x = ptr16(int(x) + 4)
+            n -= 1
+        cut = 0
+        while most >> cut > 1022:
+            cut += 1
+        half = 1 << cut >> 1
+        lost = 0
+        x = ptr16(base + int(a[61]) + (at >> 4) * int(a[66]) + ((int(a[19]) * width) << 2))
+        o = ptr32(spread)
+        q = ptr32(spread + (columns << 3))
+        most = columns >> 2
+        while most:
+            most -= 1
+            n = 4
+            while n:
+                c = int(o[0])
+                f = int(o[4])
+                if _WIDE:
+                    c = c << 32 >> 32
+                    f = f << 32 >> 32
+                f = f * int(x[8])
+                c = c * int(x[0])
+                lost += f + c
+                f = (f + half) >> cut
+                c = (c + half) >> cut
+                lost -= (f + c) << cut
+                q[0] = f + (c << 16)
+                q = ptr32(int(q) + 4)
+                o = ptr32(int(o) + 4)
+                x = ptr16(int(x) + 4)
+                n -= 1
+            o = ptr32(int(o) + 16)
+            x = ptr16(int(x) + 16)
+        total = ((total << 4) + (lost * 15 >> 1)) >> cut
+        tokens = 16 - (at & 15)
+        if left < tokens:
+            tokens = left
+        left -= tokens
+        first = base + int(a[60]) + int(a[19]) * columns + at * row
+        q = ptr32(spread + (columns << 3))
+        col = 0
+        while col < columns:
+            q0 = int(q[0])
+            q1 = int(q[1])
+            q2 = int(q[2])
+            q3 = int(q[3])
+            if _WIDE:
+                q0 = q0 << 32 >> 32
+                q1 = q1 << 32 >> 32
+                q2 = q2 << 32 >> 32
+                q3 = q3 << 32 >> 32
+            q = ptr32(int(q) + 16)
+            k = ptr32(first + col)
+            y = ptr32(to)
+            col += 4
+            f = 0
+            if col == columns:
+                f = 12 - cut
+            n = tokens
+            if col == 4:
+                while n:
+                    y[0] = (
+                        ((k[0] & m) * q0 >> _HI)
+                        + ((k[0] >> 4 & m) * q1 >> _HI)
+                        + ((k[0] >> 8 & m) * q2 >> _HI)
+                        + ((k[0] >> 12 & m) * q3 >> _HI)
+                        + total
+                    ) >> f
+                    k = ptr32(int(k) + row)
+                    y = ptr32(int(y) + 4)
+                    n -= 1
+            else:
+                while n:
+                    c = int(y[0])
+                    if _WIDE:
+                        c = c << 32 >> 32
+                    y[0] = (
+                        ((k[0] & m) * q0 >> _HI)
+                        + ((k[0] >> 4 & m) * q1 >> _HI)
+                        + ((k[0] >> 8 & m) * q2 >> _HI)
+                        + ((k[0] >> 12 & m) * q3 >> _HI)
+                        + c
+                    ) >> f
+                    k = ptr32(int(k) + row)
+                    y = ptr32(int(y) + 4)
+                    n -= 1
+        to += tokens << 2
+        at += tokens
+        if at == rows:
+            at = 0
+    return 0
+
+
+@micropython.viper
+def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
+    base = int(y)
+    # As weights(): distance d in score to steps of 1/256 of a doubling is (d >> down) * m >> e.
+    q = ptr32(base + int(a[17]))
+    m = int(q[0]) * int(a[26])
+    k = 10
+    if m >= 0x2000000:
+        k = 11
+    m = m >> k
+    e = int(a[27]) + 21 + 2048 - k - int(q[1]) - int(a[20]) - int(q[2])
+    down = 0
+    if e < 1:
+        e = 1
+        m = 32767
+    elif e > 17:
+        down = e - 17
+        if down > 31:
+            down = 31
+        e = 17
+    far = ((7168 << e) + m - 1) // m  # viper: allow divide because m is at least 2^14
+    top = int(a[22])
+    if _WIDE:
+        top = top << 32 >> 32
+    left = int(a[0])
+    unit = 0
+    while left >> unit:
+        unit += 1
+    unit -= 1
+    half = 1 << unit >> 1
+    n = int(a[55])
+    y = ptr32(base + int(a[10]) + ((left - n) << 2))
+    f = ptr16(base + int(a[68]) + int(a[19]) * int(a[69]))
+    total = 0
+    while n:
+        d = int(y[0])
+        if _WIDE:
+            d = d << 32 >> 32
+        d = (top - d) >> down
+        if d < far:
+            d = d * m >> e
+            w = int(ptr16(((d & 255) << 1) + int(tables))[0]) * ((int(f[0]) ^ 0x8000) - 0x8000)
+            total += ((w >> (d >> 8)) + half) >> unit
+        y = ptr32(int(y) + 4)
+        f = ptr16(int(f) + 2)
+        n -= 1
+    ptr32(int(a) + 280)[0] = total + 0x20000000
+    return 0
+
+
+@micropython.viper
+def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
+    base = int(v)
+    m = m & 0xF000F0
+    row = int(a[58])
+    width = int(a[59])
+    fresh = int(a[0]) - int(a[55])
+    lift = int(a[70])
+    a[25] = a[25] + 0x20000000
+    col = 0
+    while col < width:
+        o = ptr32(base + int(a[16]) + (col << 3))
+        o[0] = o[0] + lift
+        o[1] = o[1] + lift
+        o[2] = o[2] + lift
+        o[3] = o[3] + lift
+        if int(a[4]) - (col << 1) < 8:
+            # The last four are padding, of which av() has made no sums.
+            o[4] = 0
+            o[5] = 0
+            o[6] = 0
+            o[7] = 0
+        o[4] = o[4] + lift
+        o[5] = o[5] + lift
+        o[6] = o[6] + lift
+        o[7] = o[7] + lift
+        sh = ptr32(base + int(a[15]) + (fresh >> 3 << 2))
+        p = ptr32(base + int(a[11]) + (fresh << 2))
+        v = ptr32(base + int(a[62]) + int(a[19]) * width + col + int(a[56]) * row)
+        total = int(a[55])
+        n = int(a[57]) - int(a[56])
+        # The first batch is what the fresh tokens have left of theirs.
+        batch = 8 - (fresh & 7)
+        s0 = 0
+        s1 = 0
+        s2 = 0
+        s3 = 0
+        while total:
+            if total < batch:
+                batch = total
+            total -= batch
+            while batch:
+                if n == 0:
+                    v = ptr32(base + int(a[62]) + int(a[19]) * width + col)
+                    n = total + batch
+                k = n
+                if batch < k:
+                    k = batch
+                n -= k
+                batch -= k
+                while k > 3:
+                    s0 = (v[0] << 4 & m) * p[0] + s0
+                    s1 = (v[0] & m) * p[0] + s1
+                    s2 = (v[0] >> 4 & m) * p[0] + s2
+                    s3 = (v[0] >> 8 & m) * p[0] + s3
+                    v = ptr32(int(v) + row)
+                    s0 = (v[0] << 4 & m) * p[1] + s0
+                    s1 = (v[0] & m) * p[1] + s1
+                    s2 = (v[0] >> 4 & m) * p[1] + s2
+                    s3 = (v[0] >> 8 & m) * p[1] + s3
+                    v = ptr32(int(v) + row)
+                    s0 = (v[0] << 4 & m) * p[2] + s0
+                    s1 = (v[0] & m) * p[2] + s1
+                    s2 = (v[0] >> 4 & m) * p[2] + s2
+                    s3 = (v[0] >> 8 & m) * p[2] + s3
+                    v = ptr32(int(v) + row)
+                    s0 = (v[0] << 4 & m) * p[3] + s0
+                    s1 = (v[0] & m) * p[3] + s1
+                    s2 = (v[0] >> 4 & m) * p[3] + s2
+                    s3 = (v[0] >> 8 & m) * p[3] + s3
+                    v = ptr32(int(v) + row)
+                    p = ptr32(int(p) + 16)
+                    k -= 4
+                while k:
+                    s0 = (v[0] << 4 & m) * p[0] + s0
+                    s1 = (v[0] & m) * p[0] + s1
+                    s2 = (v[0] >> 4 & m) * p[0] + s2
+                    s3 = (v[0] >> 8 & m) * p[0] + s3
+                    v = ptr32(int(v) + row)
+                    p = ptr32(int(p) + 4)
+                    k -= 1
+            batch = 8
+            c = int(sh[0])
+            sh = ptr32(int(sh) + 4)
+            k = c >> 16
+            c = c & 0xFFFF
+            o[0] = ((s0 & 0xFFFF) * c >> k) + o[0]
+            o[1] = ((s1 & 0xFFFF) * c >> k) + o[1]
+            o[2] = ((s2 & 0xFFFF) * c >> k) + o[2]
+            o[3] = ((s3 & 0xFFFF) * c >> k) + o[3]
+            o[4] = ((s0 >> 16 & 0xFFFF) * c >> k) + o[4]
+            o[5] = ((s1 >> 16 & 0xFFFF) * c >> k) + o[5]
+            o[6] = ((s2 >> 16 & 0xFFFF) * c >> k) + o[6]
+            o[7] = ((s3 >> 16 & 0xFFFF) * c >> k) + o[7]
+            s0 = 0
+            s1 = 0
+            s2 = 0
+            s3 = 0
+        col += 4
+    return 0
+
+
+@micropython.viper
+def seal_keys(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
+    base = int(buf)
+    row = int(s[6])
+    row4 = int(s[20])
+    # Values of the group begin with this slice of this head.
+    piece0 = group * int(s[10]) // int(s[8])  # viper: allow divide because a slice has values
+    n = piece0 // int(s[9])  # viper: allow divide because a head has slices
+    piece0 -= n * int(s[9])
+    head0 = base + int(s[0]) + n * int(s[4])
+    head40 = base + int(s[12]) + n * int(s[18])
+    x = ptr16(base + int(s[13]) + int(s[14]) + ((group * int(s[10])) << 2))
+    # The 16 scales, relative to the largest.
+    p = ptr16(base + int(s[1]) + group * int(s[5]))
+    top = 0
+    t = 16
+    while t:
+        if int(p[0]) > top:
+            top = int(p[0])
+        p = ptr16(int(p) + 2)
+        t -= 1
+    top = top >> 10
+    if top == 0:
+        top = 1
+    p = ptr16(base + int(s[1]) + group * int(s[5]))
+    f = ptr32(base + int(s[22]))
+    t = 16
+    while t:
+        n = int(p[0])
+        if n < 1024:
+            f[0] = n << 4 >> (top - 1)
+        else:
+            f[0] = (((n & 1023) + 1024) << 4) >> (top - (n >> 10))
+        p = ptr16(int(p) + 2)
+        f = ptr32(int(f) + 4)
+        t -= 1
+    most = 0
+    left = 0
+    turn = 0
+    while turn < 2:
+        # First each channel's bounds, then, once the power is known, its range and codes.
+        piece = piece0
+        head = head0
+        head4 = head40
+        w = ptr32(base + int(s[22]) + 64)
+        values = int(s[10])
+        while values:
+            values -= int(s[8])
+            c = 0
+            while c < int(s[8]):
+                y = ptr8(head + piece * int(s[7]) + c)
+                f = ptr32(base + int(s[22]))
+                t = 16
+                if turn == 0:
+                    low = 0x3FFFFF
+                    high = 0 - low
+                    while t:
+                        n = (int(y[0]) - 128) * int(f[0])
+                        if n < low:
+                            low = n
+                        if n > high:
+                            high = n
+                        y = ptr8(int(y) + row)
+                        f = ptr32(int(f) + 4)
+                        t -= 1
+                    w[0] = low
+                    w[1] = high
+                    if high > most:
+                        most = high
+                    if 0 - low > most:
+                        most = 0 - low
+                else:
+                    low = int(w[0])
+                    high = int(w[1])
+                    if _WIDE:
+                        low = low << 32 >> 32
+                        high = high << 32 >> 32
+                    if left < 0:
+                        low = low >> (0 - left)
+                        high = high >> (0 - left)
+                    else:
+                        low = low << left
+                        high = high << left
+                    if low > 0x3FFFF:
+                        low = 0x3FFFF
+                    if low < 0 - 0x40000:
+                        low = 0 - 0x40000
+                    if high > 0x3FFFF:
+                        high = 0x3FFFF
+                    if high < 0 - 0x40000:
+                        high = 0 - 0x40000
+                    low = low >> 4
+                    step = (high - (low << 4) + 14) // 15
+                    x[0] = step
+                    x[1] = low
+                    x = ptr16(int(x) + 4)
+                    low = low << 4
+                    two = step << 1
+                    if step == 0:
+                        two = 1
+                    inv = 0x4000000 // two  # viper: allow divide because it is at least 1
+                    o = ptr8(head4 + piece * int(s[21]) + (c >> 1))
+                    while t:
+                        n = (int(y[0]) - 128) * int(f[0])
+                        if left < 0:
+                            n = n >> (0 - left)
+                        else:
+                            n = n << left
+                        n = ((n - low) << 1) + step
+                        if n < 0:
+                            n = 0
+                        if n > step * 31:
+                            n = step * 31
+                        high = n * inv >> 26
+                        if n - high * two >= two:
+                            high += 1
+                        if c & 1:
+                            high = int(o[0]) + (high << 4)
+                        o[0] = high
+                        y = ptr8(int(y) + row)
+                        f = ptr32(int(f) + 4)
+                        o = ptr8(int(o) + row4)
+                        t -= 1
+                w = ptr32(int(w) + 8)
+                c += 1
+            piece += 1
+            if piece == int(s[9]):
+                piece = 0
+                head += int(s[4])
+                head4 += int(s[18])
+        if turn == 0:
+            n = top - 35
+            while most:
+                most = most >> 1
+                n += 1
+            if n > 15:
+                n = 15
+            if n < -24:
+                n = -24
+            left = top - 17 - n
+            p = ptr16(base + int(s[13]) + (group << 1))
+            if n > -15:
+                p[0] = (n + 15) << 10
+            else:
+                p[0] = 1 << (n + 24)
+        turn += 1
+    return 0
+
+
+@micropython.viper
+def seal_values(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
+    base = int(buf)
+    row = int(s[6])
+    row4 = int(s[20])
+    piece0 = group * int(s[10]) // int(s[8])  # viper: allow divide because a slice has values
+    n = piece0 // int(s[9])  # viper: allow divide because a head has slices
+    piece0 -= n * int(s[9])
+    head0 = base + int(s[2]) + n * int(s[4])
+    head40 = base + int(s[15]) + n * int(s[18])
+    t = 0
+    while t < 16:
+        p = ptr16(base + int(s[3]) + group * int(s[5]) + (t << 1))
+        sm = int(p[0])
+        top = sm >> 10
+        if top:
+            sm = (sm & 1023) + 1024
+        else:
+            top = 1
+        rel = sm << 4
+        low = 255
+        high = 0
+        sm = 0
+        inv = 0
+        two = 1
+        left = 0
+        turn = 0
+        while turn < 2:
+            # First the bounds, then the codes.
+            piece = piece0
+            head = head0 + t * row
+            head4 = head40 + t * row4
+            values = int(s[10])
+            while values:
+                values -= int(s[8])
+                y = ptr8(head + piece * int(s[7]))
+                o = ptr8(head4 + piece * int(s[21]))
+                c = 0
+                if turn == 0:
+                    while c < int(s[8]):
+                        n = int(y[0])
+                        if n < low:
+                            low = n
+                        if n > high:
+                            high = n
+                        y = ptr8(int(y) + 1)
+                        c += 1
+                else:
+                    while c < int(s[8]):
+                        n = (int(y[0]) - 128) * rel - low
+                        if left < 0:
+                            n = n >> (0 - left)
+                        else:
+                            n = n << left
+                        n += sm
+                        if n < 0:
+                            n = 0
+                        if n > sm * 31:
+                            n = sm * 31
+                        high = n * inv >> 23
+                        if n - high * two >= two:
+                            high += 1
+                        if c & 1:
+                            o[0] = int(o[0]) + (high << 4)
+                            o = ptr8(int(o) + 1)
+                        else:
+                            o[0] = high
+                        y = ptr8(int(y) + 1)
+                        c += 1
+                piece += 1
+                if piece == int(s[9]):
+                    piece = 0
+                    head += int(s[4])
+                    head4 += int(s[18])
+            if turn == 0:
+                low = (low - 128) * rel
+                high = (high - 128) * rel
+                # The largest float16 not above the least value: `half`, and `low` what it stands for.
+                p = ptr16(base + int(s[16]) + group * int(s[19]) + (t << 1))
+                sign = 0
+                n = low
+                if n < 0:
+                    n = 0 - n
+                    sign = 0x8000
+                half = 0
+                if n:
+                    k = 0 - 11
+                    while n >> (k + 11):
+                        k += 1
+                    if k < 5 - top:
+                        k = 5 - top
+                    if k > 0:
+                        if sign:
+                            n += (1 << k) - 1
+                        n = n >> k
+                        low = n << k
+                    else:
+                        low = n
+                        n = n << (0 - k)
+                    half = ((k + top - 4) << 10) + n - 1024
+                    if half > 0x7BFF:
+                        half = 0x7BFF
+                        low = 2047 << (34 - top)
+                    half += sign
+                    if sign:
+                        low = 0 - low
+                ptr16(int(p) + int(s[17]))[0] = half
+                # The smallest float16 sm * 2^e of which 15 reach the greatest.
+                high -= low
+                half = 0
+                if high > 0:
+                    e = top - 29
+                    while high < 0x800000:
+                        high = high << 1
+                        e -= 1
+                    high = (high + 14) // 15
+                    k = 9
+                    sm = (high + 511) >> 9
+                    if sm > 2047:
+                        k = 10
+                        sm = (high + 1023) >> 10
+                    e += k
+                    if e > 5:
+                        e = 5
+                        sm = 2047
+                    elif e < -24:
+                        k = k - 24 - e
+                        e = -24
+                        sm = (high + (1 << k) - 1) >> k
+                    half = ((e + 25) << 10) + sm - 1024
+                    left = top - 28 - e
+                    two = sm << 1
+                    inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
+                p[0] = half
+            turn += 1
+        t += 1
+    return 0
+
+
+@micropython.viper
+def open_row(buf: ptr8, k: ptr32, v: ptr32, s: ptr32) -> int:
+    base = int(buf)
+    t = int(s[23])
+    head = int(s[20]) * t
+    piece = 0
+    x = ptr16(base + int(s[13]) + int(s[14]))
+    group = 0
+    while group < int(s[11]):
+        # Keys count steps of 2^unit, values m and s.
+        e = int(ptr16(base + int(s[13]) + (group << 1))[0])
+        unit = 0 - 36
+        if e >> 10:
+            unit = (e >> 10) - 27
+        else:
+            while e > 1:
+                e = e >> 1
+                unit += 1
+        p = ptr16(base + int(s[16]) + group * int(s[19]) + (t << 1))
+        step = int(p[0])
+        e = step >> 10
+        if e:
+            step = (step & 1023) + 1024
+        else:
+            e = 1
+        low = int(ptr16(int(p) + int(s[17]))[0])
+        sign = low >> 15
+        top = (low >> 10) & 31
+        low = low & 1023
+        if top:
+            low += 1024
+        else:
+            top = 1
+        if sign:
+            low = 0 - low
+        n = top
+        if e + 4 > top:
+            top = e + 4
+        top -= 12
+        n -= top
+        if n < 0:
+            if n < -31:
+                n = -31
+            low = low >> (0 - n)
+        else:
+            low = low << n
+        down = top - e
+        if down > 31:
+            down = 31
+        top -= 25
+        c = 0
+        done = 0
+        while done < int(s[10]):
+            at = head + piece * int(s[21]) + (c >> 1)
+            turn = 0
+            while turn < 2:
+                if turn:
+                    n = int(ptr8(base + int(s[15]) + at)[0])
+                else:
+                    n = int(ptr8(base + int(s[12]) + at)[0])
+                if c & 1:
+                    n = n >> 4
+                n = n & 15
+                if turn:
+                    n = step * n
+                    if down < 0:
+                        n = n << (0 - down)
+                    else:
+                        n = n >> down
+                    n += low
+                    f = top + 150
+                else:
+                    n = (((int(x[1]) ^ 0x8000) - 0x8000) << 4) + int(x[0]) * n
+                    f = unit + 150
+                sign = 0
+                if n < 0:
+                    n = 0 - n
+                    sign = 1
+                if n:
+                    while n < 0x800000:
+                        n = n << 1
+                        f -= 1
+                    n = (f << 23) + (n & 0x7FFFFF) + (sign << 31)
+                if turn:
+                    v[0] = n
+                else:
+                    k[0] = n
+                turn += 1
+            k = ptr32(int(k) + 4)
+            v = ptr32(int(v) + 4)
+            x = ptr16(int(x) + 4)
+            done += 1
+            c += 1
+            if c == int(s[8]):
+                c = 0
+                piece += 1
+                if piece == int(s[9]):
+                    piece = 0
+                    head += int(s[18])
+        group += 1
+    return 0
