@@ -5,6 +5,8 @@
     # per token: for each layer  cache.append(layer, k, v); cache.attend(layer, q, out)
     # then once                  cache.commit()
 
+A program that is given an element type lets geometry_for(codec, ...) and cache_for(geometry) choose.
+
 Imports nothing but MicroPython's own modules, at import neither time nor asyncio. Memory comes from one
 bytearray (Geometry.bytes() says how much); after construction nothing allocates per token, and
 kernels.release() gives back what only construction needed.
@@ -30,9 +32,11 @@ if _port.MICROPYTHON and not _port.EMITTER:
             "apart",
             "sequence",
             "cache",
+            "mixed",
         ),
     )
 
 from . import errors  # noqa: E402, F401
 from .cache import KVCache  # noqa: E402, F401
+from .choose import cache_for, geometry_for  # noqa: E402, F401
 from .geometry import Geometry  # noqa: E402, F401

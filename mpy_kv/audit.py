@@ -9,15 +9,23 @@ from .lend import lend
 named = lend("mpy_kv.codecs").named
 
 
+def _codec(cache, layer, position):
+    """The codec of what is stored of a token: where a token has two forms, that of the present one."""
+    if hasattr(cache, "codec_of"):
+        return named(cache.codec_of(layer, position))
+    return named(cache.layer_geometry(layer).codec)
+
+
 def read(cache, layer, which, position):
     """As KVCache.read."""
     if which not in ("k", "v"):
         raise BadArgument("which must be 'k' or 'v', got %r" % (which,))
-    if position not in cache.visible():
+    if type(position) is not int or position not in cache.visible():
         raise BadArgument("position %r is not visible" % (position,))
-    g = cache.geometry
+    g = cache.layer_geometry(layer)
     codes, scales = cache.place(layer, which, position)
-    return [c * m * 2.0**e for c, m, e in named(g.codec).read(cache.buffer, g, which, codes, scales)]
+    found = _codec(cache, layer, position).read(cache.buffer, g, which, codes, scales)
+    return [c * m * 2.0**e for c, m, e in found]
 
 
 def stats(cache, pending):
@@ -50,10 +58,10 @@ def check(cache, newest_gone):
         bad += 1
     if len(set([cache.place(0, "k", p) for p in positions])) != len(positions):
         bad += 1
-    codec = named(g.codec)
     for layer in range(g.layers):
+        own = cache.layer_geometry(layer)
         for which in ("k", "v"):
             for p in positions:
                 codes, scales = cache.place(layer, which, p)
-                bad += codec.broken(cache.buffer, g, which, codes, scales)
+                bad += _codec(cache, layer, p).broken(cache.buffer, own, which, codes, scales)
     return bad

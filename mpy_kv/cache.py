@@ -129,7 +129,7 @@ class KVCache(Sequence):
 
     def place(self, layer, which, position):
         """Where in `buffer` a token's vector lies, which: "k" or "v": offsets of head 0's codes and of group
-        0's scale, the others head_stride (of V: v_head_stride) and scale_stride further on. For tests and
-        benches."""
-        self._check_layer(layer)
+        0's scale, the others head_stride (of V: v_head_stride, of sparse values v_group_stride from group to
+        group) and scale_stride further on. For tests and benches."""
+        self._check_place(layer, which, position)
         return self.geometry.place(self._codes[layer], which, position)

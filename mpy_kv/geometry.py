@@ -15,7 +15,9 @@ CODECS = {
     "int8-int4": (8, 4, True),
     "float16": (16, 16, False),
     "float32": (32, 32, False),
+    "sparse": (8, 7, True),  # of values: a bit of the bitmap, and three quarters of 8
 }
+SPARSE_GROUP = 32  # values of a sparse group at most: its bitmap is one word
 
 BATCH = 8  # tokens whose weights share one exponent in A.V; even, see kernels/plain.py
 
@@ -47,15 +49,18 @@ class Geometry:
     layers, heads (query), kv_heads, head_dim: the model's; heads % kv_heads == 0.
     window: recent tokens visible, the current one included. sinks: first tokens that stay visible
     on top of the window. capacity: instead of a window, the most tokens ever held.
-    codec: element type, see CODECS; a KVCache is built for those of mpy_kv.codecs, sizes for all.
+    codec: element type, see CODECS.
     group: values that share one float16 scale (default: `default_group`, at most group_limit).
 
     Raises BadArgument naming the option. Shapes (SPEC.md): a layer's block holds, for K then V,
     codes [kv_heads][slots][row_bytes] and scales [groups][slots] as little-endian float16. Names of sizes
-    and strides are K's; V's stand beside them with v_ before.
+    and strides are K's; V's stand beside them with v_ before. V of sparse is [groups][slots][v_row_bytes]:
+    v_group_stride lies between groups, and v_head_stride is 0.
     """
 
     block_tokens = None  # of a PagedGeometry (paged/geometry.py): tokens of a block
+    kept = 0  # of sparse: values of a group that are stored, the others read 0
+    sealed = False  # of a SealedGeometry (sealed/geometry.py): int4, whose fresh rows are those of int8
 
     def __init__(
         self,
@@ -78,6 +83,11 @@ class Geometry:
             raise BadArgument(
                 "heads %d is not a multiple of kv_heads %d: query heads share KV heads evenly"
                 % (heads, kv_heads)
+            )
+        if codec == "int4":
+            raise BadArgument(
+                "codec 'int4' lies in sealed blocks: it takes a mpy_kv.sealed.SealedGeometry "
+                "(mpy_kv.geometry_for finds it)"
             )
         if not isinstance(codec, str) or codec not in CODECS:
             raise BadArgument("codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS))))
@@ -105,12 +115,19 @@ class Geometry:
                 raise BadArgument("group %r: %s has no scales" % (group, codec))
             group = n
         elif group is None:
-            group = default_group(kv_heads, head_dim, whole("group_limit", group_limit, 1, 4096))
+            limit = whole("group_limit", group_limit, 1, 4096)
+            if codec == "sparse":
+                limit = min(limit, SPARSE_GROUP)
+            group = default_group(kv_heads, head_dim, limit)
         whole("group", group, 1, n)
         if n % group or (head_dim % group and group % head_dim):
             raise BadArgument(
                 "group %d must divide kv_heads*head_dim = %d and divide, or be a multiple of, "
                 "head_dim %d" % (group, n, head_dim)
+            )
+        if codec == "sparse" and group > SPARSE_GROUP:
+            raise BadArgument(
+                "group %d: sparse takes at most %d, a bitmap of one word" % (group, SPARSE_GROUP)
             )
         self.group = group
         self.groups = n // group if scaled else 0
@@ -124,6 +141,11 @@ class Geometry:
         self.row_bytes = self.slices * self.slice_bytes
         self.v_row_bytes = self.slices * self.v_slice_bytes
         self._sums = max(self.slices * _up(self.slice_width, 4), 8 * self.v_slice_bytes // v_bits)
+        if codec == "sparse":
+            # A row of V is a group's, bitmap and codes.
+            self.kept = group - group // 4
+            self.v_slice_bytes = self.v_row_bytes = _up((group + 7) // 8 + self.kept, 4)
+            self._sums = _up(self.slice_width, 8)
         self._lay_out(self.slots)
         self._bytes = self._lay_scratch(self.layers * self.layer_bytes)
 
@@ -131,9 +153,14 @@ class Geometry:
         """Strides and sizes of a layer whose planes have `slots` slots."""
         self.head_stride = slots * self.row_bytes
         self.v_head_stride = slots * self.v_row_bytes
+        self.v_group_stride = 0
+        if self.kept:
+            # Heads may share a group's row: none is further on, the kernel finds it.
+            self.v_group_stride = self.v_head_stride
+            self.v_head_stride = 0
         self.scale_stride = slots * 2
         self.codes_bytes = self.kv_heads * self.head_stride
-        self.v_codes_bytes = self.kv_heads * self.v_head_stride
+        self.v_codes_bytes = self.kv_heads * self.v_head_stride + self.groups * self.v_group_stride
         self.scales_bytes = _up(self.groups * self.scale_stride, 4)
         self.plane_bytes = self.codes_bytes + self.scales_bytes
         self.layer_bytes = self.plane_bytes + self.v_codes_bytes + self.scales_bytes
@@ -151,6 +178,8 @@ class Geometry:
         if self.slices > 1:
             self.at_dots = at
             at += 4 * m
+        if self.codec == "float16":
+            at += 1024  # tables by which its kernels read a number
         self.at_kscale = at
         at += _up(self.slices * self.scale_row, 4)
         self.at_vscale = at
@@ -169,6 +198,8 @@ class Geometry:
     def token_bytes(self):
         """Codes and scales of one token in all layers: whole bytes a slice, padding not counted."""
         bits, v_bits, _ = CODECS[self.codec]
+        if self.kept:
+            return self.layers * (self.width + self.groups * ((self.group + 7) // 8 + self.kept + 4))
         codes = (_up(self.slice_width * bits, 8) + _up(self.slice_width * v_bits, 8)) // 8
         return self.layers * (self.kv_heads * self.slices * codes + 4 * self.groups)
 

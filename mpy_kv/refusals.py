@@ -10,6 +10,12 @@ def layer(cache, layer):
     raise BadArgument("layer must be 0..%d, got %r" % (cache.geometry.layers - 1, layer))
 
 
+def place(cache, which, position):
+    if which not in ("k", "v"):
+        raise BadArgument("which must be 'k' or 'v', got %r" % (which,))
+    raise BadArgument("position must be a whole number, at least 0, got %r" % (position,))
+
+
 def n(cache, n):
     raise BadArgument("n must be a positive whole number of tokens, got %r" % (n,))
 
@@ -38,9 +44,11 @@ def overlap(cache):
 
 
 def value(cache, name, layer, i):
+    g = cache.layer_geometry(layer)
+    holder = "a float16 scale" if g.groups else g.codec
     raise OutOfRange(
-        "%s of layer %d, token %d: not finite, or beyond what a float16 scale can hold"
-        % (name, layer, cache.length + i)
+        "%s of layer %d, token %d: not finite, or beyond what %s can hold"
+        % (name, layer, cache.length + i, holder)
     )
 
 

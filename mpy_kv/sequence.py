@@ -294,8 +294,9 @@ class Sequence:
         if qs is not q:
             sets = 2
         if a[_SETS] != sets:
-            a[_SETS] = sets
+            a[_SETS] = 0  # neither, should an exception part the two
             a[_SINK_QUERY] = g.query_words if sets == 2 else 0
+            a[_SETS] = sets
         if self._int16:
             a[_Q_SHIFT] = self._q_shift[layer]
             a[_OUT_SHIFT] = self._out_shift[layer]
@@ -440,6 +441,11 @@ class Sequence:
 
     # Looking
 
+    def layer_geometry(self, layer):
+        """Geometry of what a layer stores: that layer's own where element types differ (mixed.py)."""
+        self._check_layer(layer)
+        return self.geometry
+
     def sink_query_position(self, i=0):
         """Position at which to rotate the query of the step's token i for the sinks: as if the cache
         held only what it sees (StreamingLLM, arXiv:2309.17453). BadArgument if i is no count."""
@@ -501,6 +507,12 @@ class Sequence:
     def _check_layer(self, layer):
         if type(layer) is not int or not 0 <= layer < self._layers:
             self._refuse("layer", layer)
+
+    def _check_place(self, layer, which, position):
+        """Arguments of place()."""
+        self._check_layer(layer)
+        if which not in ("k", "v") or type(position) is not int or position < 0:
+            self._refuse("place", which, position)
 
     def _admit(self, seen, layer, x, name):
         """Make x the array that `seen` holds for this layer, checked unless it was there before."""

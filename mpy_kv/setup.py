@@ -14,7 +14,6 @@ from .lend import lend
 from .pools.fixed import FixedPool
 
 P = lend("mpy_kv.kernels.params")
-STORED = lend("mpy_kv.codecs").NAMES
 
 
 def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
@@ -26,7 +25,7 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     kernels = kernel_set(kernels, geometry.codec)
     k_shift, v_shift, q_shift, out_shift = all_shifts(geometry.layers, kv_shift, q_shift, out_shift)
     arena = Arena(geometry.bytes(), buffer)
-    pool, codes = _layer_blocks(geometry, arena)
+    pool, codes = layer_blocks(geometry, arena)
     a = attention(geometry, arena.start)
     e = encoding(geometry, codes, k_shift, v_shift)
     return kernels, arena.buffer, pool, codes, a, e, q_shift, out_shift
@@ -49,10 +48,16 @@ def kernel_set(kernels, codec):
 
 def check(g, size):
     """Whether a cache of that geometry, in a buffer of `size` bytes, can be."""
-    if g.codec not in STORED:
+    if g.sealed:
         raise BadArgument(
-            "codec %r is for sizes only; a cache takes %s" % (g.codec, ", ".join(STORED))
+            "codec %r lies in sealed blocks: it takes a mpy_kv.sealed.SealedCache (mpy_kv.cache_for finds it)"
+            % g.codec
         )
+    check_size(g, size)
+
+
+def check_size(g, size):
+    """Whether the kernels can attend that many tokens, and a board address that many bytes."""
     what = "window" if g.capacity is None else "capacity"
     if g.max_visible > MAX_VISIBLE:
         raise BadArgument(
@@ -106,7 +111,7 @@ def _shifts(name, value, layers, default):
     return array("i", [P.BIAS + s for s in value])
 
 
-def _layer_blocks(g, arena):
+def layer_blocks(g, arena):
     """A pool with a locked block for each layer, and where in the buffer each begins; nothing is left."""
     pool = FixedPool(arena, g.layers, g.layer_bytes)
     codes = array("i", [0] * g.layers)
@@ -122,18 +127,26 @@ def _layer_blocks(g, arena):
 def attention(g, first, runs=3):
     """The parameters `a`; first: what the geometry's offsets of scratch count from; runs: the most there can
     be, 3 of a ring."""
-    k_bits, v_bits, _ = CODECS[g.codec]
+    k_bits, v_bits, _ = CODECS["int8" if g.sealed else g.codec]
     apart = k_bits != v_bits
-    a = array("i", [0] * (P.RUN + (6 if apart else 4) * runs))
+    # Sparse's av() has three of its own before V's runs, see kernels/sparse.
+    own = (g.heads // g.kv_heads * g.query_bytes, g.group, g.v_group_stride) if g.kept else ()
+    at = P.RUN + 4 * runs
+    a = array("i", [0] * (at + len(own) + (2 * runs if apart else 0)))
+    for value in own:
+        a[at] = value
+        at += 1
     if apart:
-        a[P.V_RUNS] = 4 * (P.RUN + 4 * runs)
+        a[P.V_RUNS] = 4 * at
     a[P.ROW] = g.row_bytes
     a[P.V_ROW] = g.v_row_bytes
     a[P.V_WIDTH] = g.v_slice_bytes
-    # What codes of fewer bits count more often in sums than those of 8 is taken out of results.
-    a[P.V_BIAS] = 36 + 8 - v_bits
+    # What codes of fewer bits count more often in sums than those of 8 is taken out of results. Of floats the
+    # exponent is another than that of int8's scale for the same sums: kernels/float16/plain.py.
+    floats = {16: 6, 32: 118}.get(k_bits, 0)
+    a[P.V_BIAS] = 36 + floats if g.kept or floats else 36 + 8 - v_bits
     a[P.SLICES] = g.slices
-    a[P.WIDTH] = g.slice_bytes
+    a[P.WIDTH] = (g.slice_width + 3) // 4 * 4
     a[P.SLICE_WIDTH] = g.slice_width
     a[P.SCALE_STRIDE] = g.scale_stride
     a[P.SCORES] = first + g.at_scores
@@ -150,6 +163,7 @@ def attention(g, first, runs=3):
     a[P.HEAD_DIM] = g.head_dim
     a[P.MASK31] = 0x7FFFFFFF
     a[P.LOG_SCALE], a[P.LOG_EXP] = _log_scale(g.head_dim)
+    a[P.LOG_EXP] += floats
     return a
 
 
@@ -167,7 +181,7 @@ def encoding(g, codes, k_shift, v_shift):
     e[P.E_CODES] = g.codes_bytes
     e[P.E_PLANE] = g.plane_bytes
     e[P.E_V_BYTES] = g.v_slice_bytes
-    e[P.E_V_HEAD] = g.v_head_stride
+    e[P.E_V_HEAD] = g.v_group_stride if g.kept else g.v_head_stride
     e[P.E_V_ROW] = g.v_row_bytes
     e[P.E_V_CODES] = g.v_codes_bytes
     e[P.E_MASK31] = 0x7FFFFFFF

@@ -7,7 +7,8 @@ Protocol, which being "k" or "v", at_codes and at_scales the offsets of head 0 a
 Reading allocates: it is for tests, snapshots and tools; storing is kernels.encode.
 """
 
-NAMES = ("int8", "int8-int4")  # element types a cache can have; geometry.CODECS has sizes of more
+# Element types a cache can have.
+NAMES = ("int8", "int8-int4", "sparse", "float16", "float32", "int4")
 
 
 def named(name):

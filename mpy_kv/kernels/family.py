@@ -65,7 +65,8 @@ class Family:
         found = load_native(self._folder + "thumb.py", self.package, skip)
         for name in self.names:
             if name not in found and name not in skip:
-                functions = dict(self._viper(tuple(found) + tuple(skip)))
+                # Of this family's own file: a variant puts its base's functions to these.
+                functions = dict(Family._viper(self, tuple(found) + tuple(skip)))
                 functions.update(found)
                 return functions
         return found

@@ -9,7 +9,7 @@ N = 0  # visible tokens
 RUNS = 1  # how many runs of consecutive slots there are, see RUN
 ROW = 2  # bytes from a token's codes to the next token's, one head
 SLICES = 3  # slices of a row, one scale each
-WIDTH = 4  # bytes of a slice, multiple of 4
+WIDTH = 4  # bytes of a slice of codes of 8 bits, as a query has them; multiple of 4
 CODES = 5  # K codes of this head, slot 0
 VCODES = 6
 SCALES = 7  # K scales of this head's first slice, slot 0
@@ -25,14 +25,14 @@ SUMS = 16  # int32[ROW]
 QUERY = 17  # query record of this head
 SINK_QUERY = 18  # byte offset from set 0 to the set the sinks use; 0 = the same
 SLICE = 19  # slice being worked on
-KEXP = 20  # largest exponent field among the visible K scales; written by scales()
+KEXP = 20  # largest exponent field among the visible K scales, or keys of floats; written by scales()
 VEXP = 21
 MAX = 22  # largest score; written by score(), signed
 WHI = 23  # sum of weights >> 16; written by weights()
 WLO = 24  # ... & 0xFFFF
-CORR = 25  # what the offset 128 of all codes adds to every channel; written by weights()
+CORR = 25  # what the offset 128 of all codes adds to every channel; written by weights(), of floats by av()
 LOG_SCALE = 26  # mantissa (15 bits) of log2(e) / sqrt(head_dim)
-LOG_EXP = 27  # that = LOG_SCALE * 2^-LOG_EXP
+LOG_EXP = 27  # that = LOG_SCALE * 2^-LOG_EXP; of floats as much more as KEXP is, see setup.py
 V_BIAS = 28  # of results: 2^(VEXP - V_BIAS) is what a step of emit() counts
 OUT_SHIFT = 29  # BIAS + out_shift; 0 = float32
 Q_AT = 30  # element of q to read

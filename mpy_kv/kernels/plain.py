@@ -107,7 +107,7 @@ def _bits(n):
     return b
 
 
-def _magnitude(x, i, shift):
+def magnitude(x, i, shift):
     """(negative, mantissa, exponent) of x[i]: |x[i]| = mantissa * 2^exponent exactly.
 
     shift 0: float32 (denormals read as 0, nothing finite has exponent 105), else int16 * 2^-(shift - BIAS).
@@ -124,7 +124,7 @@ def _largest(x, at, count, shift):
     """Largest magnitude of x[at:at+count] as (A, E): A * 2^E, A of exactly 24 bits, or (0, 0)."""
     big, e = 0, 0
     for i in range(at, at + count):
-        _, m, exp = _magnitude(x, i, shift)
+        _, m, exp = magnitude(x, i, shift)
         if m and (not big or exp > e or exp == e and m > big):
             big, e = m, exp
     while big and big < 1 << 23:
@@ -151,7 +151,7 @@ def _rounded(m, exp, sm, se):
 
 def code_of(x, i, shift, sm, se):
     """x[i] / (sm * 2^se) rounded, halves away from zero."""
-    negative, m, exp = _magnitude(x, i, shift)
+    negative, m, exp = magnitude(x, i, shift)
     code = _rounded(m, exp, sm, se)
     return -code if negative else code
 
@@ -253,7 +253,7 @@ def query(buf, q, qs, a):
                     c = [0, 0, 0, 0]
                     for i in range(4):
                         if w + i < a[SLICE_WIDTH]:
-                            neg, m, exp = _magnitude(x, first + w + i, shift)
+                            neg, m, exp = magnitude(x, first + w + i, shift)
                             c[i] = _rounded(m, exp, sm, se)
                             total += c[i]
                             if neg:

@@ -9,7 +9,7 @@ output. Allocates a few KB, once.
 from array import array
 
 from ..errors import OutOfRange
-from ..geometry import Geometry
+from ..geometry import CODECS, Geometry
 
 # layers, heads, kv_heads, head_dim, window, sinks, group, int16
 _SHAPES = (
@@ -19,7 +19,7 @@ _SHAPES = (
 )
 
 
-def _noise(count, seed, amplitude):
+def noise(count, seed, amplitude):
     """Deterministic small ints, extremes among them."""
     x = seed * 2654435 + 12345 & 0xFFFFFF
     values = []
@@ -39,6 +39,8 @@ def _drive(kernels, shape, codec):
     from ..cache import KVCache
 
     layers, heads, kv_heads, head_dim, window, sinks, group, int16 = shape
+    if not CODECS[codec][2]:
+        group = None  # without scales there are no groups
     g = Geometry(layers, heads, kv_heads, head_dim, window, sinks, codec=codec, group=group)
     cache = KVCache(g, kv_shift=[(6, 9)] if int16 else None, kernels=kernels)
     out = array("h" if int16 else "f", [0] * (heads * head_dim))
@@ -46,10 +48,10 @@ def _drive(kernels, shape, codec):
     for t in range(window + sinks + 4):
         amplitude = (32767, 900, 3)[t % 3]
         vectors = [
-            _noise(g.width, t + 1, 0 if t == 4 else amplitude),
-            _noise(g.width, t + 77, amplitude),
-            _noise(heads * head_dim, t + 99, 1200),
-            _noise(heads * head_dim, t + 99, 1100),
+            noise(g.width, t + 1, 0 if t == 4 else amplitude),
+            noise(g.width, t + 77, amplitude),
+            noise(heads * head_dim, t + 99, 1200),
+            noise(heads * head_dim, t + 99, 1100),
         ]
         if int16:
             k, v, q, qs = [array("h", x) for x in vectors]
@@ -62,11 +64,11 @@ def _drive(kernels, shape, codec):
     return cache.buffer, outs
 
 
-def _takes(kernels, value, codec):
+def takes(kernels, value, codec):
     """Which of key, value and query with such a number are taken; all must be refused."""
-    from ..cache import KVCache
+    from ..choose import cache_for, geometry_for
 
-    cache = KVCache(Geometry(1, 1, 1, 4, window=1, codec=codec), kernels=kernels)
+    cache = cache_for(geometry_for(codec, 1, 1, 1, 4, window=1), kernels=kernels)
     good = array("f", [1, 2, 3, 4])
     bad = array("f", [1, value, 3, 4])
     taken = []
@@ -98,6 +100,6 @@ def compare(reference, candidate, codec="int8"):
         if want_out != got_out:
             return "attention output, check %d" % n
     for text in ("inf", "-inf", "nan"):
-        if _takes(candidate, float(text), codec):
+        if takes(candidate, float(text), codec):
             return "the refusal of %s" % text
     return ""

@@ -9,10 +9,11 @@ from .family import Family
 
 
 class Variant(Family):
-    """`codec`: the element type; its kernels `own` lie in `package` and `folder`, as a Family's do."""
+    """`codec`: the element type; its kernels `own` lie in `package` and `folder`, as a Family's do. `added`:
+    those of them that the base has not."""
 
-    def __init__(self, package, folder, base, codec, own):
-        Family.__init__(self, package, folder, base.names)
+    def __init__(self, package, folder, base, codec, own, added=()):
+        Family.__init__(self, package, folder, base.names + added)
         self._twins = base._twins
         self._base = base
         self._codec = codec

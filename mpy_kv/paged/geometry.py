@@ -4,6 +4,7 @@ A block holds block_tokens tokens of every layer; within it each layer's K and V
 block_tokens slots would be. Allocates one small object; owns no memory.
 """
 
+from ..errors import BadArgument
 from ..geometry import Geometry, whole
 
 
@@ -28,6 +29,10 @@ class PagedGeometry(Geometry):
         group_limit=32,
         block_tokens=16,
     ):
+        if codec == "int4":
+            raise BadArgument(
+                "codec 'int4' seals blocks of one sequence (mpy_kv.sealed): requests cannot share them"
+            )
         Geometry.__init__(
             self, layers, heads, kv_heads, head_dim, window, sinks, capacity, codec, group, group_limit
         )

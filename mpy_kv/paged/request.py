@@ -167,7 +167,7 @@ class Request(Sequence):
     def place(self, layer, which, position):
         """As KVCache.place."""
         self._alive()
-        self._check_layer(layer)
+        self._check_place(layer, which, position)
         g = self.geometry
         requests = self.requests
         block = requests.table[self._base + g.entry(position // g.block_tokens)]

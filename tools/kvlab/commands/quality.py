@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
   kvlab quality --codecs all --tokens 12000 --json out/quality.json
   kvlab quality --model stories15M.bin --text mine.txt --codecs int8,int4 --policies none
   kvlab quality --codecs none --policies window,lru-attention --budgets 256,128,64
-  kvlab quality --policies none --gate 0.002
+  kvlab quality --policies none --gate 0.002 --image gated.mkvm
 """
 )
 @click.option(
@@ -95,7 +95,15 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
     "gate_kld",
     type=options.FiniteRange(0, 100, min_open=True),
     metavar="KLD",
-    help="Choose an element type for each layer's keys and values, with at most that divergence in nats.",
+    help="Choose an element type for each layer, of those a cache on a device can have, with at most that"
+    " divergence in nats.",
+)
+@click.option(
+    "--image",
+    "target",
+    type=options.OutFile(),
+    metavar="FILE",
+    help="Write what --gate chooses into a board image of the model: the app on a board obeys it.",
 )
 @click.option("--fresh", is_flag=True, help="Measure anew what was measured before.")
 @click.option(
@@ -118,6 +126,7 @@ def command(
     policy_codec: str,
     context: int,
     gate_kld: float | None,
+    target: Path | None,
     fresh: bool,
     out_dir: Path | None,
     no_plot: bool,
@@ -141,6 +150,8 @@ def command(
     if "numpy" not in sys.modules:
         # Passages run side by side; threads inside of a small product would only wait for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from kvlab.models.image import with_codecs
+    from kvlab.models.load import load_image
     from kvlab.quality import cache, kinds, measure, policies, trials
     from kvlab.quality import text as texts
     from kvlab.quality.codecs import Refused
@@ -164,6 +175,8 @@ def command(
                 f"--policies {name}: chooses among tokens, those of a sealed block stay together; with"
                 f" --policy-codec {under[0]} take window, sinks or sinks-near"
             )
+    if target is not None and gate_kld is None:
+        raise BadInput(f"--image {target}: holds what the gate chooses; pass a budget as --gate")
     source = options.existing_file(model, "--model") if model is not None else texts.default_model()
     words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
     if text is not None:
@@ -175,6 +188,10 @@ def command(
         subject = texts.load_model(source, words)
         length = min(texts.PASSAGE_TOKENS, subject.context)
         passages = texts.passages(where, subject.tokenizer, length, tokens)
+        image = None
+        if target is not None:
+            image = load_image(source, words)
+            files.prepare(target, "--image")
     limits = _budgets(budgets, len(passages[0]), chosen)
     results = cache.Results(cache.folder(), subject.crc32, fresh)
     harness = Harness(subject.reference, passages, results)
@@ -194,6 +211,9 @@ def command(
         raise FellShort(
             f"{subject.name} has numbers that a codec cannot store: {error}: leave the codec out of --codecs"
         ) from error
+    if target is not None and image is not None and figures["gate"]["layers"] is not None:
+        files.write(target, with_codecs(image, figures["gate"]["layers"]), "--image")
+        figures["gate"]["image"] = str(target)
     show(figures, codecs)
     if json_path is not None:
         output.write_json(json_path, figures)
@@ -292,10 +312,7 @@ def show_gate(g: dict[str, Any], context: int) -> None:
     output.table(
         f"Gate: at most {g['budget_kld']:g} nats",
         [
-            (
-                *(name, f"{each['kld']:.6f}", f"{each['bytes_per_token']:,.1f}"),
-                "within" if each["within"] else "refused",
-            )
+            (name, f"{each['kld']:.6f}", f"{each['bytes_per_token']:,.1f}", _verdict(each))
             for name, each in g["codecs"].items()
         ],
         ("in all layers", "divergence (nats)", "bytes a token", ""),
@@ -304,13 +321,33 @@ def show_gate(g: dict[str, Any], context: int) -> None:
         return
     output.table(
         "Chosen",
-        [(str(n), pair["keys"], pair["values"]) for n, pair in enumerate(g["layers"])],
-        ("layer", "keys", "values"),
+        [
+            (str(layer), codec, _refused(each for each in g["refused"] if each["layer"] == layer))
+            for layer, codec in enumerate(g["layers"])
+        ],
+        ("layer", "element type", "refused, with the divergence it would have come to"),
     )
     click.echo(
         f"{g['bytes_per_token']:,.1f} bytes a token of {context:,}, {g['kld']:.6f} nats,"
         f" {g['perplexity_change_pct']:+.3f} % perplexity"
     )
+    if "image" in g:
+        click.echo(f"Wrote {paths.shown(Path(g['image']))}, with an element type for each layer.")
+
+
+def _verdict(each: dict[str, Any]) -> str:
+    if not each["held"]:
+        return "refused: no device has it"
+    return "within" if each["within"] else "refused: over the budget"
+
+
+def _refused(moves: Iterable[dict[str, Any]]) -> str:
+    """What a layer was refused, with the divergence there."""
+    said = []
+    for move in moves:
+        loss = "cannot store it" if move["kld"] is None else f"{move['kld']:.6f}"
+        said.append(f"{move['codec']} ({loss})")
+    return ", ".join(said)
 
 
 def _pictures(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,14 +19,23 @@ from numpy.typing import NDArray
 from kvlab.errors import BadInput
 
 from .calibrate import calibrate
-from .limits import EPS_Q32_MAX, EXPONENT_MAX, LIMITS, SHIFT_MAX, TEXT_BYTES_MAX, TOKEN_BYTES_MAX
+from .limits import (
+    CACHE_CODECS,
+    EPS_Q32_MAX,
+    EXPONENT_MAX,
+    LIMITS,
+    SEALED_CODEC,
+    SHIFT_MAX,
+    TEXT_BYTES_MAX,
+    TOKEN_BYTES_MAX,
+)
 from .llama2c import BOS, EOS, EPS, OPTION, ROPE_BASE, Checkpoint, Config, Weights, shapes
 from .quantise import GROUP, Matrix, Vector, quantise_matrix, quantise_vector
 from .tokenizer import Tokenizer
 
 MAGIC = b"MKVM"
 VERSION = 1
-_HEADER = struct.Struct("<4sHHIII6HII4HIIIIIII20x")
+_HEADER = struct.Struct("<4sHHIII6HII4HIIIIIIII16x")
 _ENTRY = struct.Struct("<IIIIiHH")
 HEADER_BYTES = _HEADER.size
 ALIGN = 16  # every section and every tensor starts on a multiple
@@ -73,6 +82,7 @@ class Header:
     shifts_off: int
     tokenizer_off: int
     tokenizer_bytes: int
+    codecs_off: int = 0  # 0: the image says nothing of the cache
 
     def pack(self) -> bytes:
         return _HEADER.pack(*vars(self).values())
@@ -295,6 +305,26 @@ def convert(
     return bytes(out)
 
 
+def with_codecs(image: Image, codecs: Sequence[str]) -> bytes:
+    """The image with the element type that the cache should have in each layer, in place of those it names.
+
+    Raises BadInput for what an image cannot name.
+    """
+    ids = bytes(CACHE_CODECS.index(name) if name in CACHE_CODECS else 255 for name in codecs)
+    if len(ids) != image.config.layers:
+        raise BadInput(f"{image.name}: {len(ids)} element types for {image.config.layers} layers")
+    _parse_codecs(ids, image.name)
+    header = image.header
+    at = header.codecs_off or len(image.data)
+    out = bytearray(image.data)
+    if not header.codecs_off:
+        out += bytes(_aligned(len(ids)))
+    out[at : at + len(ids)] = ids
+    out[:HEADER_BYTES] = replace(header, total_bytes=len(out), codecs_off=at).pack()
+    struct.pack_into("<I", out, 12, zlib.crc32(out[CRC_FROM:]))
+    return bytes(out)
+
+
 def _check_seq_len(asked: int | None, trained: int) -> int:
     if asked is None:
         return trained
@@ -346,6 +376,7 @@ class Image:
     rope: NDArray[np.uint32]  # (head_dim/2,)
     shifts: NDArray[np.int8]  # (layers, 3): k, v, q
     tokenizer: Tokenizer
+    codecs: tuple[str, ...] | None = None  # element type of the cache by layer, where the image names any
 
     @property
     def config(self) -> Config:
@@ -381,7 +412,10 @@ class Image:
                 "convert the model again"
             )
         _check_tokenizer(c, tokenizer)
-        return cls(name, data, header, entries, rope, shifts[:, :3], tokenizer)
+        codecs = None
+        if header.codecs_off:
+            codecs = _parse_codecs(data[header.codecs_off : header.codecs_off + c.layers], name)
+        return cls(name, data, header, entries, rope, shifts[:, :3], tokenizer, codecs)
 
     def tensor(self, index: int) -> Matrix | Vector:
         """The tensor at `index` of the table."""
@@ -405,6 +439,8 @@ class Image:
         out["tensor table"] = _ENTRY.size * h.tensor_count
         out["rope and shifts"] = 4 * (h.head_dim // 2) + 4 * h.layers
         out["tokenizer"] = h.tokenizer_bytes
+        if h.codecs_off:
+            out["element types"] = h.layers
         for (field, _), e in zip(tensor_names(self.config), self.entries, strict=True):
             kind = {"embed": "embedding", "classifier": "classifier"}.get(field, "attention")
             if field.endswith("norm"):
@@ -467,8 +503,11 @@ def _parse_header(data: bytes, name: str) -> Header:
         ("rope", 2 * h.head_dim),
         ("shifts", 4 * h.layers),
         ("tokenizer", h.tokenizer_bytes),
+        ("codecs", h.layers),
     ):
         offset = getattr(h, f"{field}_off")
+        if field == "codecs" and not offset:
+            continue
         if offset < HEADER_BYTES or offset % ALIGN or offset + size > len(data):
             raise bad(
                 f"inconsistent: {field} at {offset} with {size} bytes, in a file of {len(data)} "
@@ -516,3 +555,20 @@ def _check_shifts(shifts: NDArray[np.int8], name: str) -> None:
                     f"{name}: inconsistent: {what}_shift {shift} of layer {layer}, a board takes "
                     f"{-SHIFT_MAX} to {SHIFT_MAX}: convert the model again"
                 )
+
+
+def _parse_codecs(ids: bytes, name: str) -> tuple[str, ...]:
+    """The element type of each layer from its byte."""
+    for layer, each in enumerate(ids):
+        if each >= len(CACHE_CODECS):
+            raise BadInput(
+                f"{name}: inconsistent: element type {each} of layer {layer}, a board knows 0 to "
+                f"{len(CACHE_CODECS) - 1}: write them again with `kvlab quality --gate --image`"
+            )
+    codecs = tuple(CACHE_CODECS[each] for each in ids)
+    if SEALED_CODEC in codecs and len(set(codecs)) > 1:
+        raise BadInput(
+            f"{name}: inconsistent: {SEALED_CODEC} in some layers, it takes all or none: write them again"
+            " with `kvlab quality --gate --image`"
+        )
+    return codecs

@@ -105,14 +105,18 @@ def symmetric(x: Array, levels: int = 127) -> Symmetric:
     return Symmetric(codes.astype(np.int8), scales)
 
 
-def ranged(x: Array, axis: int = -1) -> Ranged:
+def ranged(x: Array, axis: int = -1, clip: bool = False) -> Ranged:
     """Each run along `axis` is a group: m is the largest float16 <= the minimum, s the smallest float16 with
     m + 15 s >= the maximum, codes are (x - m) / s to nearest, halves up; 0 where s is 0.
+
+    clip: what is beyond float16 is stored as the next to it, -65504 or 65504 for m, 65504 for s.
     """
     wide = _given(x).astype(np.float64)
     low, high = wide.min(axis), wide.max(axis)
-    minima = half_down(low)
+    minima = half_down(np.clip(low, -HALF_MAX, HALF_MAX) if clip else low)
     _refuse(np.isinf(minima), low, f"below {-HALF_MAX:g}, the smallest float16")
+    if clip:
+        high = np.clip(high, minima.astype(np.float64), minima.astype(np.float64) + 15 * HALF_MAX)
     m = minima.astype(np.float64)
     scales = half_up(np.minimum((high - m) / 15, 2 * HALF_MAX))
     # The difference may have been rounded. m + 15 s is exact, so that the neighbours decide.

@@ -1,4 +1,6 @@
-"""An element type for each layer's keys and values, the smallest found whose loss stays within a budget."""
+"""An element type for each layer, of those that a cache on a device can have: the smallest arrangement found
+whose loss stays within a budget.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +9,36 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from kvlab.models.limits import CACHE_CODECS, SEALED_CODEC
+from mpy_kv.codecs import NAMES
+
 from .codecs import Refused
 from .harness import Harness
 from .kinds import CODECS, EXACT, WARNING, Arrangement
 from .score import figures
 from .trials import stored
 
-SIDES = ("keys", "values")
-MILDEST = "float16"
+# What a layer may have, whatever the others have; and with what takes all layers or none.
+OF_A_LAYER = tuple(name for name in CACHE_CODECS if name in NAMES and name != SEALED_CODEC)
+HELD = tuple(name for name in CACHE_CODECS if name in NAMES)
 _LEAST_NATS = 1e-12  # of a move that adds nothing, or less
-_SEALED = ("int4-sealed", "int4-sealed-float16")
-# What each side may become.
-CANDIDATES = (("int8", *_SEALED), ("int8", "int4", "sparse", *_SEALED))
 
 Done = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class Move:
-    """The keys (side 0) or values (1) of a layer become `kind`."""
+    """A layer's keys and values become `codec`."""
 
     layer: int
-    side: int
-    kind: str
+    codec: str
 
 
 @dataclass
 class Measured:
-    """An arrangement with its loss and its bytes at the context asked about."""
+    """The codec of each layer, with their loss and their bytes at the context asked about."""
 
-    arrangement: Arrangement
+    codecs: tuple[str, ...]
     kld: float
     bytes: int
     figures: dict[str, Any]
@@ -44,8 +46,8 @@ class Measured:
 
 class Gate:
     """Greedy: each step makes the change that saves most bytes for each nat of divergence that it adds, as
-    measured, as long as the whole stays within `budget_kld` nats a token. Once from float16 everywhere, and
-    once from the smallest codec that passes in all layers; the smaller end is taken.
+    measured, as long as the whole stays within `budget_kld` nats a token. Once from the mildest codec that
+    passes in all layers and once from the smallest; the smaller end is taken.
     """
 
     def __init__(self, harness: Harness, budget_kld: float, context: int) -> None:
@@ -63,32 +65,41 @@ class Gate:
 
     @property
     def moves(self) -> list[Move]:
-        """Every change of one kind."""
+        """Every change of one layer."""
         layers = range(self.harness.model.config.layers)
-        return [Move(n, side, kind) for n in layers for side in (0, 1) for kind in CANDIDATES[side]]
+        return [Move(layer, codec) for layer in layers for codec in OF_A_LAYER]
 
     def uniform(self) -> dict[str, Measured]:
-        """Each codec in all layers, by name, the mildest first; without those that cannot store the model."""
+        """Each codec in all layers, by name, those included that no device has; without those that cannot
+        store the model."""
         found = {}
-        for name in (MILDEST, *(each for each in CODECS if each not in (EXACT, WARNING, MILDEST))):
-            with suppress(Refused):
-                found[name] = self.measure(self.harness.uniform(name))
+        for name in CODECS:
+            if name not in (EXACT, WARNING):
+                with suppress(Refused):
+                    found[name] = self.measure((name,) * self.harness.model.config.layers)
         return found
 
-    def measure(self, arrangement: Arrangement) -> Measured:
+    def measure(self, codecs: tuple[str, ...]) -> Measured:
         """codecs.Refused where it cannot store what the model computes."""
+        arrangement = self._arrangement(codecs)
         found = figures(self.harness.measure([stored(arrangement)])[0])
-        return Measured(arrangement, found["kld"], arrangement.bytes(self.context).exact, found)
+        return Measured(codecs, found["kld"], arrangement.bytes(self.context).exact, found)
 
     def choose(self, done: Done = lambda _n: None) -> Measured | None:
         """The smallest arrangement found within the budget; None when no codec is. `done` gets `steps`."""
-        starts = [each for each in self.uniform().values() if each.kld <= self.budget_kld]
-        if not starts:
+        passing = {name: each for name, each in self.uniform().items() if each.kld <= self.budget_kld}
+        ends: list[tuple[Measured, dict[Move, float | None]]] = []
+        starts = [passing[name] for name in OF_A_LAYER if name in passing]
+        if starts:
+            first = min(starts, key=lambda each: each.kld)
+            least = min(starts, key=lambda each: each.bytes)
+            ends.append(self._descend(first, done))
+            if least is not first:
+                ends.append(self._descend(least, done))
+        if SEALED_CODEC in HELD and SEALED_CODEC in passing:
+            ends.append((passing[SEALED_CODEC], {}))
+        if not ends:
             return None
-        first, least = starts[0], min(starts, key=lambda each: each.bytes)
-        ends = [self._descend(first, done)]
-        if least is not first:
-            ends.append(self._descend(least, done))
         chosen, self.refused = min(ends, key=lambda end: (end[0].bytes, end[0].kld))
         return chosen
 
@@ -114,15 +125,15 @@ class Gate:
                 continue
             done(1)
             if worth is not None:
-                now = self.measure(self._after(now, best))
+                now = self.measure(_after(now, best))
         return now, refused
 
     def _worth(self, now: Measured, move: Move, refused: dict[Move, float | None]) -> float | None:
         """Bytes saved for each nat added. None when it saves nothing or costs too much; later moves change
         neither.
         """
-        changed = self._after(now, move)
-        saved = now.bytes - changed.bytes(self.context).exact
+        changed = _after(now, move)
+        saved = now.bytes - self._arrangement(changed).bytes(self.context).exact
         if saved <= 0:
             return None
         try:
@@ -135,12 +146,9 @@ class Gate:
             return None
         return saved / max(after.kld - now.kld, _LEAST_NATS)
 
-    @staticmethod
-    def _after(now: Measured, move: Move) -> Arrangement:
-        return now.arrangement.with_kind(move.layer, move.side, move.kind)
+    def _arrangement(self, codecs: tuple[str, ...]) -> Arrangement:
+        return Arrangement.of(codecs, self.harness.shape)
 
 
-def as_figures(found: Measured, context: int) -> dict[str, Any]:
-    """For people and --json: the kind of each layer's keys and values."""
-    layers = [{"keys": key, "values": value} for key, value in found.arrangement.layers]
-    return {**found.figures, "bytes_per_token": found.bytes / context, "layers": layers}
+def _after(now: Measured, move: Move) -> tuple[str, ...]:
+    return (*now.codecs[: move.layer], move.codec, *now.codecs[move.layer + 1 :])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mpy_kv.geometry import default_group
 
-from . import codecs
+from . import codecs, sealed
 
 Array = NDArray[Any]
 
@@ -121,12 +121,18 @@ class Sealed:
     """int4 with minima by blocks of BLOCK tokens, made from what `fresh` reads back once the block is neither
     the open one nor the newest full one. The first `sinks` tokens stay fresh; blocks are counted after them.
 
-    channels: a group is one channel of the block (keys), else one token's `group` values (values).
+    channels: a group is one channel of the block (keys), else one token's `group` values (values). From int8
+    keys are sealed as the device seals them, in steps of a power of two a group (quality/sealed.py).
     """
 
     name: str
     fresh: Plain
     channels: bool
+
+    @property
+    def powers(self) -> bool:
+        """Whether a block has a power of two for each group besides two numbers for each channel."""
+        return self.channels and self.fresh is INT8
 
     def read(self, x: Array, shape: Shape, sinks: int = 0) -> Seen:
         """As Plain.read. Tokens of an unfinished last block have no old form: it is the new one."""
@@ -134,12 +140,17 @@ class Sealed:
         old = new.copy()
         count = (len(x) - sinks) // BLOCK * BLOCK
         if count > 0:
-            whole = new[sinks : sinks + count]
+            whole = x if self.fresh is INT8 else new
+            whole = whole[sinks : sinks + count]
             old[sinks : sinks + count] = self._sealed(whole, shape).reshape(whole.shape)
         return Seen(new, old)
 
     def _sealed(self, x: Array, shape: Shape) -> Array:
-        if self.channels:
+        """x: what fresh reads back; where that is int8, what it was given."""
+        if self.fresh is INT8:
+            rows = codecs.symmetric(x.reshape(-1, BLOCK, shape.groups, shape.group))
+            values = sealed.keys(rows).values() if self.channels else sealed.values(rows).values()
+        elif self.channels:
             values = codecs.ranged(x.reshape(-1, BLOCK, shape.width), axis=1).values()
         else:
             values = codecs.ranged(x.reshape(-1, shape.groups, shape.group)).values()
@@ -161,7 +172,7 @@ class Sealed:
     def block(self, shape: Shape) -> Bytes:
         """Of one sealed block."""
         groups = shape.width if self.channels else BLOCK * shape.groups
-        return _codes(shape, 4).times(BLOCK).plus(_halves(2 * groups))
+        return _codes(shape, 4).times(BLOCK).plus(_halves(2 * groups + self.powers * shape.groups))
 
 
 Kind = Plain | Sealed
@@ -232,14 +243,12 @@ class Arrangement:
 
     @classmethod
     def uniform(cls, codec: str, layers: int, shape: Shape) -> Arrangement:
-        return cls((CODECS[codec],) * layers, shape)
+        return cls.of((codec,) * layers, shape)
 
-    def with_kind(self, layer: int, side: int, name: str) -> Arrangement:
-        """The same but for the keys (side 0) or values (1) of one layer."""
-        pair = list(self.layers[layer])
-        pair[side] = name
-        changed = (*self.layers[:layer], (pair[0], pair[1]), *self.layers[layer + 1 :])
-        return Arrangement(changed, self.shape)
+    @classmethod
+    def of(cls, codecs: Iterable[str], shape: Shape) -> Arrangement:
+        """Of a codec a layer."""
+        return cls(tuple(CODECS[codec] for codec in codecs), shape)
 
     def kinds(self) -> Iterable[tuple[Kind, Kind]]:
         return ((KEYS[key], VALUES[value]) for key, value in self.layers)

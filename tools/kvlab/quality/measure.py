@@ -68,7 +68,9 @@ def _reference_nats(sums: Sequence[Sequence[Sums]], tried: Sequence[Trial]) -> f
 
 
 def gated(harness: Harness, budget: float, context: int) -> dict[str, Any]:
-    """What the gate chooses, "layers" None where nothing passes, and each codec in all layers beside it."""
+    """What the gate chooses, as the codec of each layer in "layers", None where nothing passes. In "codecs"
+    each codec in all layers: whether it is within the budget, and whether a device can hold it.
+    """
     chooser = gate.Gate(harness, budget, context)
     with output.progress("Choosing", chooser.steps) as done:
         found = chooser.choose(done)
@@ -77,6 +79,7 @@ def gated(harness: Harness, budget: float, context: int) -> dict[str, Any]:
             "kld": each.kld,
             "bytes_per_token": each.bytes / context,
             "within": each.kld <= budget,
+            "held": name in gate.HELD,
         }
         for name, each in chooser.uniform().items()
     }
@@ -85,10 +88,11 @@ def gated(harness: Harness, budget: float, context: int) -> dict[str, Any]:
         "codecs": codecs,
         "layers": None,
         "refused": [
-            {"layer": move.layer, "side": gate.SIDES[move.side], "kind": move.kind, "kld": loss}
+            {"layer": move.layer, "codec": move.codec, "kld": loss}
             for move, loss in chooser.refused.items()
         ],
     }
     if found is not None:
-        figures.update(gate.as_figures(found, context))
+        figures.update({**found.figures, "bytes_per_token": found.bytes / context})
+        figures["layers"] = list(found.codecs)
     return figures

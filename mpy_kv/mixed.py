@@ -1,0 +1,270 @@
+"""MixedCache: a KVCache whose layers differ in element type.
+
+    from mpy_kv.mixed import MixedCache, MixedGeometry
+    g = MixedGeometry(5, 8, 4, 8, codec=["int8", "int8-int4", "int8-int4", "int8", "int8-int4"], window=256)
+    cache = MixedCache(g)
+
+One ring and one state for all layers: a token is there in all of them or in none, as in KVCache, with the
+same calls and promises. What is stored and computed of a layer is to the bit what a KVCache of its element
+type stores and computes. Nothing is switched between layers: each element type has its own parameters of the
+kernels, and a layer finds those of its type. They share the buffer and, as layers take turns, the scratch.
+Allocates at construction only.
+"""
+
+try:
+    import micropython
+    from micropython import const
+except ImportError:
+    from . import cpython as micropython
+    from .cpython import const
+
+from array import array
+
+from .apart import Apart
+from .arena import Arena
+from .cache import KVCache
+from .errors import BadArgument
+from .geometry import CODECS, Geometry, whole
+from .lend import lend
+from .sequence import Sequence
+
+_LAST = const(1)  # of Sequence._turn
+
+# Those of kernels/params.py that run per token, as constants: a test holds the two together.
+_V_RUNS = const(41)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+
+
+class MixedGeometry:
+    """Shape of a cached sequence whose layers differ in element type.
+
+    codec: an element type a layer, of those that a KVCache can have; else as Geometry. group: of the types
+    that have scales. of(layer) is the Geometry of what a layer stores. Raises BadArgument naming the option.
+
+    The buffer (SPEC.md): the blocks of the layers one after the other, each as a KVCache of its type has it;
+    then the scratch, as long as the longest of the types'. With one type it is that KVCache's to the byte.
+    """
+
+    block_tokens = None
+
+    def __init__(
+        self,
+        layers,
+        heads,
+        kv_heads,
+        head_dim,
+        codec,
+        window=256,
+        sinks=0,
+        capacity=None,
+        group=None,
+        group_limit=32,
+    ):
+        whole("layers", layers, 1, 1024)
+        if not isinstance(codec, (list, tuple)) or len(codec) != layers:
+            raise BadArgument(
+                "codec must be a list of %r element types, one a layer, got %r" % (layers, codec)
+            )
+        self.codec = tuple(codec)
+        self.types = {}  # Geometry by element type, in the order of the first layer that has it
+        for name in self.codec:
+            if name == "int4":
+                raise BadArgument("codec int4 seals tokens of all layers together: name it for all or none")
+            # What is no type at all, Geometry refuses; it may not even be a key.
+            known = isinstance(name, str) and name in CODECS
+            if known and name in self.types:
+                continue
+            scaled = not known or CODECS[name][2]
+            self.types[name] = Geometry(
+                layers,
+                heads,
+                kv_heads,
+                head_dim,
+                window=window,
+                sinks=sinks,
+                capacity=capacity,
+                codec=name,
+                group=group if scaled else None,
+                group_limit=group_limit,
+            )
+        g = self.types[self.codec[0]]
+        self.layers = layers
+        self.heads = heads
+        self.kv_heads = kv_heads
+        self.head_dim = head_dim
+        self.window = g.window
+        self.sinks = g.sinks
+        self.capacity = g.capacity
+        self.ring_slots = g.ring_slots
+        self.slots = g.slots
+        self.max_visible = g.max_visible
+        self.width = g.width
+        self.at = []  # where the block of each layer begins
+        end = 0
+        for name in self.codec:
+            self.at.append(end)
+            end += self.types[name].layer_bytes
+        self.layers_bytes = end
+
+    def of(self, layer):
+        """The Geometry of what a layer stores; all layers have it in that one."""
+        return self.types[self.codec[layer]]
+
+    def bytes(self):
+        """Exact length in bytes of the buffer that a MixedCache of this geometry needs."""
+        return self.layers_bytes + max([g.bytes() - g.layers * g.layer_bytes for g in self.types.values()])
+
+    def token_bytes(self):
+        """Codes and scales of one token in all layers: whole bytes a slice, padding not counted."""
+        return sum([g.token_bytes() // g.layers * self.codec.count(name) for name, g in self.types.items()])
+
+    def kv_bytes(self, tokens):
+        """Codes and scales of `tokens` visible tokens in all layers (no spare slot, no padding)."""
+        return tokens * self.token_bytes()
+
+    def slot(self, position):
+        """Slot that holds the token at `position`, in every layer: sinks first, then the ring."""
+        return self.of(0).slot(position)
+
+    def __repr__(self):
+        return "MixedGeometry(layers=%d, heads=%d, kv_heads=%d, head_dim=%d, %s, codec=%r)" % (
+            self.layers,
+            self.heads,
+            self.kv_heads,
+            self.head_dim,
+            "window=%d, sinks=%d" % (self.window, self.sinks)
+            if self.capacity is None
+            else "capacity=%d" % self.capacity,
+            list(self.codec),
+        )
+
+
+class _Type:
+    """What Sequence._attend_row asks of a sequence, for the layers of one element type.
+
+    A class without properties: an attribute is stored at once, in a sequence it takes 1,650 instructions.
+    length and _floor are the cache's, as of the row at hand. Which runs the parameters hold is known by
+    _turn, this type's own.
+    """
+
+    _attend_row = Sequence._attend_row
+    _low = Sequence._low
+    _look = KVCache._look
+
+    def __init__(self, cache, geometry, kernels, buffer, codes, a, e, int16, q_shift, out_shift):
+        self._refuse = cache._refuse
+        self.geometry = geometry
+        self.kernels = kernels
+        self.buffer = buffer
+        self.length = 0
+        self._floor = 0
+        self._codes = codes
+        self._a = a
+        self.e = e
+        self.encode = kernels.encode
+        self._int16 = int16
+        self._q_shift = q_shift
+        self._out_shift = out_shift
+        self._q_row = geometry.heads * geometry.head_dim
+        self._turn = array("i", [0, 0, -1, 0])
+        if a[_V_RUNS]:
+            self._look = Apart(self).look
+
+
+class _Encoders:
+    """The kernels of a MixedCache: stores a token as its layer does. `name`: of the sets of all types."""
+
+    def __init__(self, of, name):
+        self._of = of
+        self.name = name
+
+    @micropython.native
+    def encode(self, buf, k, v, e):
+        layer = e[_E_LAYER]
+        one = self._of[layer]
+        x = one.e
+        x[_E_LAYER] = layer
+        x[_E_SLOT] = e[_E_SLOT]
+        x[_E_AT] = e[_E_AT]
+        return one.encode(buf, k, v, x)
+
+
+class MixedCache(KVCache):
+    """`geometry`: a MixedGeometry; `buffer` and the shifts as KVCache.
+
+    kernels: sets by element type, {"int8": a set, ...} (default of each: the fastest that passes the
+    self-check).
+    """
+
+    # Named here for the same reason as in KVCache.
+    append = Sequence.append
+    attend = Sequence.attend
+    commit = Sequence.commit
+    _begin = Sequence._begin
+    _low = Sequence._low
+    _drop = Sequence._drop
+    _aim = KVCache._aim
+
+    def __init__(self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None):
+        g = geometry
+        if not isinstance(g, MixedGeometry):
+            raise BadArgument("geometry must be a MixedGeometry, got %s" % type(g).__name__)
+        if kernels is not None and not isinstance(kernels, dict):
+            raise BadArgument("kernels must be sets by element type, got %s" % type(kernels).__name__)
+        for name in kernels or ():
+            if name not in CODECS:
+                known = ", ".join(sorted(CODECS))
+                raise BadArgument("kernels: no element type %r; known: %s" % (name, known))
+        setup = lend("mpy_kv.setup")
+        size = g.bytes()
+        sets = {}
+        for name in g.types:
+            setup.check(g.types[name], size)
+            sets[name] = setup.kernel_set((kernels or {}).get(name), name)
+        k_shift, v_shift, q_shift, out_shift = setup.all_shifts(g.layers, kv_shift, q_shift, out_shift)
+        int16 = kv_shift is not None
+        arena = Arena(size, buffer)
+        codes = array("i", [arena.start + at for at in g.at])
+        types = {}
+        for name in g.types:
+            one = g.types[name]
+            # The scratch follows all layers, of whatever size these are.
+            a = setup.attention(one, arena.start + g.layers_bytes - one.layers * one.layer_bytes)
+            e = setup.encoding(one, codes, k_shift, v_shift)
+            types[name] = _Type(self, one, sets[name], arena.buffer, codes, a, e, int16, q_shift, out_shift)
+        self._of = [types[name] for name in g.codec]
+        names = []
+        for name in sets:
+            if sets[name].name not in names:
+                names.append(sets[name].name)
+        # What a sequence asks of its own parameters: who it is for, and where a token is stored.
+        P = lend("mpy_kv.kernels.params")
+        a = array("i", [0] * P.RUN)
+        a[P.HEADS] = g.heads
+        a[P.HEAD_DIM] = g.head_dim
+        e = array("i", [0] * P.E_TABLE)
+        e[P.E_COUNT] = g.width
+        encoders = _Encoders(self._of, ", ".join(names))
+        Sequence.__init__(self, g, encoders, arena.buffer, codes, a, e, int16, q_shift, out_shift)
+
+    @micropython.native
+    def _attend_row(self, layer, q, out, qs, i):
+        one = self._of[layer]
+        one.length = self.length
+        one._floor = self._floor
+        one._attend_row(layer, q, out, qs, i)
+
+    def layer_geometry(self, layer):
+        self._check_layer(layer)
+        return self.geometry.of(layer)
+
+    def place(self, layer, which, position):
+        """As KVCache.place; the strides are those of geometry.of(layer)."""
+        self._check_place(layer, which, position)
+        return self.geometry.of(layer).place(self._codes[layer], which, position)
+
+    def kernel_arguments(self):
+        """As KVCache: parameters of the layer attended last."""
+        return self.buffer, self._of[self._turn[_LAST]]._a
