@@ -75,6 +75,17 @@ def encode(x: np.ndarray, group: int, most: int) -> tuple[Ints, Ints]:
     return fits(np.concatenate(codes), -most, most), np.array(halves, np.int64)
 
 
+def keep(x: np.ndarray, codes: Ints, group: int) -> Ints:
+    """The codes of a vector, 0 for the quarter of each group, rounded down, that is smallest: the values are
+    taken by size, of equal ones the lower channel first."""
+    kept = np.zeros_like(codes)
+    for first in range(0, len(x), group):
+        by_size = sorted(range(first, first + group), key=lambda c: (-abs(x[c]), c))
+        chosen = by_size[: -(-3 * group // 4)]
+        kept[chosen] = codes[chosen]
+    return kept
+
+
 def relative(halves: Ints) -> tuple[Ints, int]:
     """Scales of all visible tokens and slices in units of 2^-4 of the last place of the largest; 15 bits."""
     exponents = np.maximum(halves >> 10, 1)
@@ -91,9 +102,29 @@ def log2e_over_root(head_dim: int) -> tuple[int, int]:
     return (m, e) if m < 1 << 15 else (m >> 1, e - 1)
 
 
+def to_halves(x: np.ndarray) -> np.ndarray:
+    """float16 of the values of a vector."""
+    assert np.abs(x).max() <= 65504, "not storable"
+    return x.astype(np.float16)
+
+
+def fixed(x: np.ndarray, top: int) -> Ints:
+    """float16 numbers in units of 2^(top - 29), rounded down; 0 if they are 2^15 times smaller than what has
+    the exponent field `top`."""
+    fields = np.maximum(x.view(np.uint16) >> 10 & 31, 1).astype(int)
+    f = np.floor(np.ldexp(x.astype(float), 29 - top)).astype(np.int64)
+    return fits(np.where(top - fields < 15, f, 0), -32752, 32752)
+
+
+def top_field(x: np.ndarray) -> int:
+    """Largest exponent field of float16 numbers, 1 if they are denormals."""
+    return max(int((x.view(np.uint16) >> 10 & 31).max()), 1)
+
+
 @dataclass
 class Head:
-    """What one query head sees: codes [n][head_dim], scale bits [n][slices]; first the sinks."""
+    """What one query head sees: codes [n][head_dim], scale bits [n][slices]; first the sinks. With tops, the
+    largest exponent fields of K and V in all heads, float16 numbers take the place of codes."""
 
     k: Ints
     k_scales: Ints
@@ -101,6 +132,7 @@ class Head:
     v_scales: Ints
     sinks: int
     v_unit: int = 1  # what a step of a value's code counts in sums of 8-bit codes
+    tops: tuple[int, int] | None = None
 
 
 def query_codes(q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, Ints, int, int]:
@@ -110,6 +142,14 @@ def query_codes(q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, Ints, int, 
     sm, se = scale_for(largest, 64) if largest else (1024, 0)
     codes = fits(codes_of(both, sm, se), -64, 64)
     return codes[: len(q)], codes[-len(q) :], sm, se
+
+
+def code_dots(head: Head, rows: Ints) -> tuple[Ints, Ints, int]:
+    """(dots [n][slices], relative scales, their exponent)."""
+    n, slices = head.k_scales.shape
+    # The kernels add unsigned codes, two products to a word, and subtract the offset at once.
+    fits(((head.k + 128) * rows).reshape(n, slices, -1).cumsum(-1), -(1 << 28), 1 << 28)
+    return (head.k * rows).reshape(n, slices, -1).sum(-1), *relative(head.k_scales)
 
 
 def score(head: Head, q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, int, int]:
@@ -122,10 +162,11 @@ def score(head: Head, q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, int, 
     while (127 * most >> down) + slices > 1 << 15:
         down += 1
     rows = np.where(np.arange(n)[:, None] < head.sinks, sink_codes, codes)
-    dots = (head.k * rows).reshape(n, slices, -1).sum(-1)
-    # The kernels add unsigned codes, two products to a word, and subtract the offset at once.
-    fits(((head.k + 128) * rows).reshape(n, slices, -1).cumsum(-1), -(1 << 28), 1 << 28)
-    factors, top = relative(head.k_scales)
+    if head.tops:
+        dots = fits((fixed(head.k, head.tops[0]) * rows).cumsum(-1))[:, -1:] >> 8
+        factors, top = np.full((n, 1), 1 << 14), head.tops[0] - 6
+    else:
+        dots, factors, top = code_dots(head, rows)
     scores = fits((fits(dots) >> down) * factors, -(1 << 30), 1 << 30).sum(-1)
     fits(scores, -(1 << 30), 1 << 30)
     root, root_e = log2e_over_root(dim)
@@ -157,13 +198,19 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int, int]
     n, dim = head.v.shape
     slices = head.v_scales.shape[1]
     bits = n.bit_length()
-    factors, top = relative(head.v_scales)
+    if head.tops:
+        factors, top = np.full((n, 1), 1 << 14), head.tops[1] - 6
+    else:
+        factors, top = relative(head.v_scales)
     total = int(((mantissas << 15) >> shifts).sum())
     assert total < 1 << 46
     sums = []
     for piece in range(slices):
         u = fits((mantissas * factors[:, piece]) >> shifts, 0, (1 << 27) - 1)
-        codes = fits(head.v * head.v_unit + 128, 1, 255).reshape(n, slices, -1)[:, piece]
+        if head.tops:
+            codes = fixed(head.v, head.tops[1])
+        else:
+            codes = fits(head.v * head.v_unit + 128, 1, 255).reshape(n, slices, -1)[:, piece]
         acc = np.zeros(codes.shape[1], np.int64)
         corr = 0
         for at in range(0, n, 8):
@@ -181,8 +228,13 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int, int]
                 factor = int(fits((whole << 7 >> e) * fits(inverse, 0, 65535))) >> 14
                 assert abs(factor / 2**14 - whole / 2**e / small) < 2**-12
             assert 0.96 * 2**14 < factor < 1.04 * 2**14
-            lane = fits((codes[at : at + 8] * p[:, None]).sum(0), 0, 65535)
             down = min(bits + 19 - e, 31)
+            lane = (codes[at : at + 8] * p[:, None]).sum(0)
+            if head.tops:
+                # Rounded, where the others are cut off: they are from an offset that is cut off as well.
+                acc = fits(acc + (fits(fits((lane >> 8) * factor) + ((1 << down) >> 1)) >> down), -(1 << 29))
+                continue
+            fits(lane, 0, 65535)
             assert down >= 0
             acc = fits(acc + (fits(lane * factor) >> down))
             corr = fits(corr + (fits(128 * small * factor) >> down))
@@ -238,7 +290,9 @@ class Run:
         self.width = g["kv_heads"] * g["head_dim"]
         self.q_row = g["heads"] * g["head_dim"]
         self.int16 = self.cache.get("kv_shift") is not None
-        self.v_most = {"int8": 127, "int8-int4": 7}[self.geometry.get("codec", "int8")]
+        self.v_most = 7 if self.geometry.get("codec") == "int8-int4" else 127
+        self.sparse = self.geometry.get("codec") == "sparse"
+        self.floats = self.geometry.get("codec") == "float16"
 
     def shifts(self, layer: int) -> tuple[int, int, int, int | None]:
         """k, v, q, out."""
@@ -260,11 +314,22 @@ class Run:
     def store(self, token: int, layer: int, position: int) -> None:
         k, v, _, _ = self.parts(token, layer)
         k_shift, v_shift, _, _ = self.shifts(layer)
+        if self.floats:
+            for which, x, shift in (("k", k, k_shift), ("v", v, v_shift)):
+                exact = values(x, shift)
+                # Signs of zeros too, and of what counts as one.
+                exact = np.copysign(exact, x.astype(float)) if x.dtype.kind == "f" else exact
+                self.stored[layer, which, position] = to_halves(exact), np.ones(0, np.int64)
+            return
         group = self.geometry["group"]
         for which, x, shift, most in (("k", k, k_shift, 127), ("v", v, v_shift, self.v_most)):
-            key = shift, most, x.tobytes()
+            thin = self.sparse and which == "v"
+            key = shift, most, thin, x.tobytes()
             if key not in self.memo:
                 self.memo[key] = encode(values(x, shift), group, most)
+                if thin:
+                    codes, halves = self.memo[key]
+                    self.memo[key] = keep(values(x, shift), codes, group), halves
             self.stored[layer, which, position] = self.memo[key]
 
     def planes(self, layer: int, which: str, positions: list[int]) -> tuple[Ints, Ints]:
@@ -272,6 +337,8 @@ class Run:
         got = [self.stored[layer, which, p] for p in positions]
         g = self.geometry
         codes = np.array([c for c, _ in got]).reshape(len(got), g["kv_heads"], g["head_dim"])
+        if self.floats:
+            return codes, np.ones((len(got), 1), np.int64)
         return codes, np.array([s for _, s in got]).reshape(len(got), self.width // g["group"])
 
     def seen(self, position: int, ring: list[int]) -> list[int]:
@@ -284,17 +351,18 @@ class Run:
         sinks = sum(p < self.sinks for p in seen)
         k, ks = self.planes(layer, "k", seen)
         v, vs = self.planes(layer, "v", seen)
-        dim, group = g["head_dim"], g["group"]
+        dim, group = g["head_dim"], g.get("group", self.width)
+        tops = (top_field(k), top_field(v)) if self.floats else None
         slices = dim // min(dim, group)
         _, _, q, qs = self.parts(token, layer)
         _, _, q_shift, out_shift = self.shifts(layer)
         out = []
         for h in range(g["heads"]):
             kv = h * g["kv_heads"] // g["heads"]
-            cut = slice(kv * dim // group, kv * dim // group + slices)
+            cut = slice(None) if tops else slice(kv * dim // group, kv * dim // group + slices)
             mine = slice(h * dim, (h + 1) * dim)
             unit = 1 if self.v_most == 127 else 16
-            head = Head(k[:, kv], ks[:, cut], v[:, kv], vs[:, cut], sinks, unit)
+            head = Head(k[:, kv], ks[:, cut], v[:, kv], vs[:, cut], sinks, unit, tops)
             sink_query = values(qs[mine], q_shift) if self.sinks else None
             out.append(attend(head, values(q[mine], q_shift), sink_query, out_shift))
         return np.concatenate(out)
@@ -335,6 +403,9 @@ class Run:
         for layer in range(self.geometry["layers"]):
             for which in "kv":
                 codes, scales = self.planes(layer, which, self.visible())
+                if self.floats:
+                    raw.append(codes.astype("<f2").tobytes())
+                    continue
                 raw += [(codes + 128).astype(np.uint8).tobytes(), scales.astype("<u2").tobytes()]
         return b"".join(raw)
 
@@ -441,12 +512,37 @@ def golden_jobs() -> dict[str, tuple[dict, dict, list, np.ndarray]]:
     for name in ("sinks_float32", "slices_int16", *dims, "extremes_int16"):
         g, *rest = jobs[name]
         jobs[f"int8_int4_{name}"] = {**g, "codec": "int8-int4"}, *rest
+    for name in ("sinks_float32", "slices_int16", *dims, "extremes_int16", "extremes_float32"):
+        g, *rest = jobs[name]
+        jobs[f"sparse_{name}"] = {**g, "codec": "sparse"}, *rest
     g, cache, ops, y = jobs["extremes_float32"]
     y = y.copy()
     y[7, 0, 64:128] = 7 * 65504.0
     y[8, 0, 64:128] = -7 * 65504.0
     jobs["int8_int4_extremes_float32"] = {**g, "codec": "int8-int4"}, cache, ops, y
+
+    # float16: likewise; and numbers at its ends, so small that all are denormals among them.
+    for name in ("sinks_float32", "slices_int16", *dims, "extremes_int16"):
+        g, *rest = jobs[name]
+        jobs[f"float16_{name}"] = {**without_group(g), "codec": "float16"}, *rest
+    g, cache, ops, y = jobs["extremes_float32"]
+    y = y.copy()
+    y[7, 0, :128] = 65504.0
+    y[8, 0, :64] = -65504.0
+    y[8, 0, 64:128] = -7 * 2.0**-24
+    y[10:12, 0, :128] = np.ldexp(np.arange(256).reshape(2, 128) - 128, -26)
+    y[15, 0, 1] = 60000.0
+    g = {**without_group(g), "window": 5, "codec": "float16"}
+    jobs["float16_extremes_float32"] = g, cache, ops, y
+    x = np.ldexp(np.floor(noise(9, 1, 6, 6) * 3), -25)
+    x[..., 12:] = np.ldexp(x[..., 12:], 36)
+    g = {"layers": 1, "heads": 2, "kv_heads": 2, "head_dim": 3, "window": 8, "sinks": 0, "codec": "float16"}
+    jobs["float16_denormals"] = g, {}, [["step", t] for t in range(9)], x.astype("<f4")
     return jobs
+
+
+def without_group(geometry: dict) -> dict:
+    return {name: value for name, value in geometry.items() if name != "group"}
 
 
 def write() -> None:

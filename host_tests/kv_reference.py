@@ -24,14 +24,23 @@ class Layout:
     def __post_init__(self) -> None:
         self.slots = self.sinks + self.window + 1 if self.capacity is None else self.capacity
         self.width = self.kv_heads * self.head_dim
+        self.floats = self.codec.startswith("float")  # no groups, no scales
+        if self.floats:
+            self.group = self.width
         self.slice_width = min(self.group, self.head_dim)
         self.slices = self.head_dim // self.slice_width
-        self.groups = self.width // self.group
+        self.groups = 0 if self.floats else self.width // self.group
         self.scales = -(-self.groups * self.slots * 2 // 4) * 4
         # Of K and V.
-        self.bits = {"int8": (8, 8), "int8-int4": (8, 4)}[self.codec]
+        self.bits = {"int8": (8, 8), "int8-int4": (8, 4), "sparse": (8, 8)}.get(self.codec)
+        if self.floats:
+            self.bits = (int(self.codec[5:]),) * 2
         self.slice_bytes = [-(-self.slice_width * bits // 32) * 4 for bits in self.bits]
         self.codes = [self.kv_heads * self.slots * self.slices * size for size in self.slice_bytes]
+        if self.codec == "sparse":
+            self.bitmap, self.kept = -(-self.group // 8), -(-3 * self.group // 4)
+            self.v_row = -(-(self.bitmap + self.kept) // 4) * 4
+            self.codes[1] = self.groups * self.slots * self.v_row
         self.layer = sum(self.codes) + 2 * self.scales
 
     def slot(self, p: int) -> int:
@@ -40,9 +49,17 @@ class Layout:
         return self.sinks + (p - self.sinks) % (self.window + 1)
 
     def planes(self, buffer: bytes, layer: int, value: bool) -> tuple[np.ndarray, np.ndarray]:
-        """codes [kv_heads][slots][head_dim] as signed ints, scales [groups][slots] as float64."""
+        """codes [kv_heads][slots][head_dim] as signed ints, scales [groups][slots] as float64; of floats what
+        they are, and no scales."""
         at = self.plane_at(layer, value)
+        if self.floats:
+            size = self.bits[value] // 8
+            found = np.frombuffer(buffer, f"<f{size}", self.codes[value] // size, at).astype(float)
+            rows = found.reshape(self.kv_heads, self.slots, -1)[..., : self.head_dim]
+            return rows, np.ones((0, self.slots))
         codes = np.frombuffer(buffer, np.uint8, self.codes[value], at).astype(int)
+        if value and self.codec == "sparse":
+            codes = self.spread(codes.reshape(self.groups, self.slots, self.v_row)) + 128
         if self.bits[value] == 4:
             codes = np.stack([codes & 15, codes >> 4], axis=-1) - 8
         else:
@@ -52,6 +69,16 @@ class Layout:
         scales = np.frombuffer(buffer, "<f2", self.groups * self.slots, at + self.codes[value])
         return codes, scales.reshape(self.groups, self.slots).astype(float)
 
+    def spread(self, rows: np.ndarray) -> np.ndarray:
+        """Codes of every channel, 0 where none is kept, [kv_heads][slots][head_dim], of rows of a bitmap and
+        the codes of its set bits, [groups][slots][v_row]."""
+        bits = np.unpackbits(rows[..., : self.bitmap].astype(np.uint8), axis=-1, bitorder="little")
+        bits = bits[..., : self.group].astype(bool)
+        place = np.clip(self.bitmap + bits.cumsum(-1) - 1, 0, self.v_row - 1)
+        codes = np.where(bits, np.take_along_axis(rows, place, axis=-1) - 128, 0)
+        codes = codes.transpose(1, 0, 2).reshape(self.slots, self.kv_heads, self.head_dim)
+        return codes.transpose(1, 0, 2)
+
     def plane_at(self, layer: int, value: bool) -> int:
         """Offset of a layer's K or V."""
         return layer * self.layer + value * (self.codes[0] + self.scales)
@@ -59,6 +86,8 @@ class Layout:
     def read(self, buffer: bytes, layer: int, value: bool) -> np.ndarray:
         """Dequantised [slots][width]."""
         codes, scales = self.planes(buffer, layer, value)
+        if self.floats:
+            return codes.transpose(1, 0, 2).reshape(self.slots, self.width)
         flat = codes.transpose(1, 0, 2).reshape(self.slots, self.groups, self.group)
         return (flat * scales.T[:, :, None]).reshape(self.slots, self.width)
 

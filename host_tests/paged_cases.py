@@ -9,6 +9,7 @@ from typing import Any
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.paged import PagedGeometry, Requests
 
+CODECS = ("int8", "int8-int4", "sparse", "float16")  # what is stored in blocks
 LAYERS, HEADS, KV_HEADS, HEAD_DIM = 2, 2, 1, 8
 SHAPE = {"layers": LAYERS, "heads": HEADS, "kv_heads": KV_HEADS, "head_dim": HEAD_DIM}
 WIDTH = KV_HEADS * HEAD_DIM
@@ -16,18 +17,18 @@ WIDTH = KV_HEADS * HEAD_DIM
 
 def requests_of(blocks: int, capacity: int | None = 64, block_tokens: int = 4, **options: Any) -> Requests:
     """capacity None: give window and sinks."""
-    shape = {key: options.pop(key) for key in ("window", "sinks") if key in options}
+    shape = {key: options.pop(key) for key in ("window", "sinks", "codec") if key in options}
     if capacity is not None:
         shape["capacity"] = capacity
     g = PagedGeometry(**SHAPE, **shape, block_tokens=block_tokens)
-    return Requests(g, blocks, kernels=kernels.get("plain"), **options)
+    return Requests(g, blocks, kernels=kernels.of(g.codec).get("plain"), **options)
 
 
 def ring_like(requests: Requests) -> KVCache:
-    """A KVCache of the same shape."""
+    """A KVCache of the same shape and element type."""
     g = requests.geometry
     shape = {"capacity": g.capacity} if g.capacity is not None else {"window": g.window, "sinks": g.sinks}
-    return KVCache(Geometry(**SHAPE, **shape), kernels=kernels.get("plain"))
+    return KVCache(Geometry(**SHAPE, **shape, codec=g.codec), kernels=kernels.of(g.codec).get("plain"))
 
 
 def vector(token: int, position: int, layer: int, role: int, width: int = WIDTH) -> array:

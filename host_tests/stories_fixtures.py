@@ -16,7 +16,8 @@ from stories.image import Image
 from stories.model import Llama, make_cache
 from tiny_model import write_tiny
 
-from kvlab.models.image import HALF_SPLIT, convert
+from kvlab.models.image import HALF_SPLIT, convert, with_codecs
+from kvlab.models.image import Image as HostImage
 from kvlab.models.llama2c import Checkpoint, read_checkpoint
 from kvlab.models.tokenizer import Tokenizer, read_tokenizer
 from mpy_kv import kernels as kv_kernels
@@ -41,6 +42,12 @@ def tiny(shape: str = "usual") -> tuple[Checkpoint, Tokenizer, bytes]:
     return checkpoint, tokenizer, convert(checkpoint, tokenizer)
 
 
+def typed(*codecs: str) -> bytes:
+    """The image of tiny() with these element types of the cache, in turns."""
+    image = Image(tiny()[2])
+    return with_codecs(HostImage.parse(tiny()[2]), [codecs[n % len(codecs)] for n in range(image.layers)])
+
+
 def sealed(image: bytes | bytearray) -> bytes:
     """The image with its checksum made right again."""
     return image[:12] + struct.pack("<I", zlib.crc32(image[16:])) + image[16:]
@@ -61,7 +68,11 @@ def half_split(image: bytes) -> bytes:
 def llama(image: bytes, mapped: bool = True, row_buffer_bytes: int = 4096, **context) -> Llama:
     """The model in this process, plain kernels."""
     opened = Image(image if mapped else io.BytesIO(image))
-    plain = kv_kernels.of(context.get("codec", "int8")).get("plain")
+    codec = context.get("codec", opened.codec)
+    if isinstance(codec, str):
+        plain = kv_kernels.of(codec).get("plain")
+    else:
+        plain = {name: kv_kernels.of(name).get("plain") for name in codec}
     cache = make_cache(opened, kernels=plain, **context)
     return Llama(opened, cache, kernels.get("plain"), row_buffer_bytes)
 

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 DEVICE = Path(__file__).parent / "device"
+TYPES = ("int8", "int8-int4", "sparse", "float16")
 
 
-@pytest.mark.parametrize("codec", ["int8", "int8-int4"])
+@pytest.mark.parametrize("codec", [*TYPES, ",".join(TYPES)])
 @pytest.mark.parametrize("kind", ["float32", "int16"])
 def test_nothing_is_allocated_per_token(kind: str, codec: str, upy) -> None:
     """Counted by mem_total (which sees frames that heap_lock lets pass) and by mem_alloc, the collector off;
     a run with the heap locked has passed before."""
-    measured = json.loads(upy.run(DEVICE / "allocation.py", [kind, codec], heap_bytes=4 << 20))
+    measured = json.loads(upy.run(DEVICE / "allocation.py", [kind, codec], heap_bytes=8 << 20))
     assert min(measured.pop("control")) > 0, "the counters see nothing"
     assert len(measured) == 9
     assert measured == {name: [0, 0] for name in measured}

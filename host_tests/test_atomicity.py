@@ -206,6 +206,27 @@ def test_a_step_broken_off_between_any_two_bytecodes() -> None:
         assert model.cache.stats() == undisturbed.cache.stats(), where
 
 
+def test_a_query_of_the_sinks_comes_and_goes_whatever_is_broken_off() -> None:
+    """Whether the sinks have one is noted from step to step: after an exception it must not be half noted."""
+
+    def alike(model: Model) -> None:
+        """A step whose sinks are scored with the query itself."""
+        p = model.cache.length
+        for layer in range(3):
+            out = array("f", [0] * 4)
+            model.cache.append(layer, vectors(p, layer, 4), vectors(p + 500, layer, 4))
+            model.cache.attend(layer, vectors(p, layer, 4), out)
+            model.outputs[p, layer] = out.tolist()
+        model.cache.commit()
+
+    before = fed(9)
+    undisturbed = Model(copy.deepcopy(before))
+    alike(undisturbed)
+    for model, where in broken_at_every_line(before, alike, MemoryError):
+        alike(model)
+        assert model.outputs == undisturbed.outputs, where
+
+
 def roll_back_and_go_on(model: Model) -> None:
     if model.cache.length:
         model.cache.rollback(1)

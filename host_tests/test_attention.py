@@ -89,6 +89,8 @@ def build(
         "group": group,
         "codec": codec,
     }
+    if codec.startswith("float"):
+        del geometry["group"]
     rng = np.random.default_rng(window + head_dim + int16)
     tokens = sinks + window + wrap
     width = kv_heads * head_dim
@@ -125,12 +127,40 @@ def test_error_against_float64(shape: str, window: int, int16: bool, upy, record
     assert found.query < 0.5, "the query's own quantisation is out of proportion"
 
 
+@pytest.mark.parametrize("window", [16, 256])
+@pytest.mark.parametrize("shape", ["8x8 group 32", "48 in three slices"])
+def test_error_with_sparse_values(shape: str, window: int, upy) -> None:
+    """Against float64 over what is kept of them, zeros elsewhere: int16 at one window."""
+    job, layout, length = build(shape, window, window == 16, sinks=3, codec="sparse")
+    assert errors(job, layout, *job.unix(upy), length).kernel <= LIMIT
+
+
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_error_with_values_in_four_bits(shape: str, window: int, upy) -> None:
     """Against float64 over the same stored nibbles: int16 at one window."""
     job, layout, length = build(shape, window, window == 16, sinks=3, codec="int8-int4")
     assert errors(job, layout, *job.unix(upy), length).kernel <= LIMIT
+
+
+FLOATS = ["8x8 group 32", "48 in three slices", "64 in one slice"]  # of which groups are left out
+
+
+@pytest.mark.parametrize("spread", [0, 0.5], ids=["alike", "of any size"])
+@pytest.mark.parametrize("window", [1, 16, 256])
+@pytest.mark.parametrize("shape", FLOATS)
+def test_error_with_float16(shape: str, window: int, spread: float, upy) -> None:
+    """Against float64 over the same stored numbers: int16 at one window. Tokens' sizes spread by 16."""
+    job, layout, length = build(shape, window, window == 16, sinks=3, spread=spread, codec="float16")
+    found = errors(job, layout, *job.unix(upy), length)
+    assert (found.output if spread else found.kernel) <= LIMIT
+
+
+@pytest.mark.parametrize("int16", [False, True], ids=["float32", "int16"])
+@pytest.mark.parametrize("codec", ["float16", "float32"])
+def test_error_of_floats_in_plain(codec: str, int16: bool) -> None:
+    job, layout, length = build("8x8 group 32", 16, int16, sinks=2, codec=codec)
+    assert errors(job, layout, *job.plain(), length).kernel <= LIMIT
 
 
 @pytest.mark.parametrize("window", [1, 16, 256])
@@ -193,14 +223,15 @@ def extreme(
     as they can."""
     signs = np.array(SIGNS)[None, :, :, None]
     shape = (tokens, len(SIGNS), head_dim)
-    most = 127, 127 if codec == "int8" else 7
-    k, v = (np.full(shape, most[i] * 2047 / 1024) * signs[:, :, i] for i in (0, 1))
+    most = 127, 7 if codec == "int8-int4" else 127
+    sizes = [65504.0] * 2 if codec == "float16" else [i * 2047 / 1024 for i in most]
+    k, v = (np.full(shape, sizes[i]) * signs[:, :, i] for i in (0, 1))
     if mixed:
         k[::2] *= -1
         v[::2] *= -1
     queries = np.broadcast_to(query, shape) * signs[:, :, 2]
     geometry = {"layers": len(SIGNS), "heads": 1, "kv_heads": 1, "head_dim": head_dim, "window": tokens}
-    geometry |= {"group": group, "codec": codec}
+    geometry |= {"codec": codec} if codec == "float16" else {"group": group, "codec": codec}
     ops = [["prefill-commit", 0, tokens - 1], ["step", tokens - 1]]
     return Job(geometry, ops, k, v, queries), Layout(**geometry)
 
@@ -223,6 +254,36 @@ def test_sums_do_not_overflow(codec: str, mixed: bool, size: float, upy) -> None
     outputs, buffer = job.unix(upy)
     assert errors(job, layout, outputs, buffer, 4096).kernel <= LIMIT
     assert np.array_equal(outputs, in_the_reference(job))
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["same", "opposite"])
+def test_sums_of_sparse_values_do_not_overflow(mixed: bool, upy) -> None:
+    """As above: of equal values the last quarter counts as zeros."""
+    job, layout = extreme(32, 32, 1024, np.zeros(32), mixed, "sparse")
+    outputs, buffer = job.unix(upy)
+    assert errors(job, layout, outputs, buffer, 1024).kernel <= LIMIT
+    assert np.array_equal(outputs, in_the_reference(job))
+
+
+@pytest.mark.parametrize(
+    ("mixed", "size"), [(False, 0.0), (True, 0.0), (False, 64.0), (True, 1e-4), (True, 1e30)]
+)
+def test_sums_of_float16_do_not_overflow(mixed: bool, size: float, upy) -> None:
+    """The largest numbers of one sign, or of both, a thousand times."""
+    job, layout = extreme(4, 4, 1024, np.full(4, size), mixed, "float16")
+    outputs, buffer = job.unix(upy)
+    assert errors(job, layout, outputs, buffer, 1024).kernel <= LIMIT
+    assert np.array_equal(outputs, in_the_reference(job))
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["same", "opposite"])
+def test_dots_of_the_widest_heads_do_not_overflow(mixed: bool, upy) -> None:
+    """float16's of 1,024 largest numbers and largest codes of the query: 2^31 less a little."""
+    job, layout = extreme(1024, 1024, 12, np.full(1024, 64.0), mixed, "float16")
+    outputs, buffer = job.unix(upy)
+    assert errors(job, layout, outputs, buffer, 12).kernel <= LIMIT
+    assert np.array_equal(outputs, in_the_reference(job))
+    assert np.array_equal(outputs, job.plain()[0])
 
 
 def test_rounding_of_many_slices_does_not_overflow(upy) -> None:

@@ -39,6 +39,9 @@ class Golden:
         for layer in range(self.layout.layers):
             for value in (False, True):
                 codes, _ = self.layout.planes(buffer, layer, value)
+                if self.layout.floats:
+                    raw.append(codes[:, slots].transpose(1, 0, 2).astype("<f2").tobytes())
+                    continue
                 raw.append((codes[:, slots] + 128).astype(np.uint8).transpose(1, 0, 2).tobytes())
                 at = self.layout.plane_at(layer, value) + self.layout.codes[value]
                 halves = np.frombuffer(buffer, "<u2", self.layout.groups * self.layout.slots, at)
@@ -48,6 +51,8 @@ class Golden:
 
 def test_there_are_goldens() -> None:
     assert len([name for name in NAMES if name.startswith("int8_int4")]) >= 7
+    assert len([name for name in NAMES if name.startswith("sparse")]) >= 7
+    assert len([name for name in NAMES if name.startswith("float16")]) >= 7
     assert len(NAMES) >= 15
 
 

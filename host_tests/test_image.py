@@ -17,6 +17,7 @@ import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from stories import checks
 from stories.errors import ImageError
 from stories.image import Image as BoardImage
 from stories_fixtures import patched
@@ -26,11 +27,13 @@ from kvlab import cli, paths
 from kvlab.errors import BadInput
 from kvlab.models import image
 from kvlab.models.calibrate import calibrate, shift_for
-from kvlab.models.image import Entry, Image, convert, rope_increments, row_bytes, tensor_names
+from kvlab.models.image import Entry, Image, convert, rope_increments, row_bytes, tensor_names, with_codecs
 from kvlab.models.limits import (
+    CACHE_CODECS,
     EPS_Q32_MAX,
     EXPONENT_MAX,
     LIMITS,
+    SEALED_CODEC,
     SHIFT_MAX,
     TEXT_BYTES_MAX,
     TOKEN_BYTES_MAX,
@@ -257,6 +260,55 @@ def test_an_image_loads_as_it_is(tmp_path, micro):
     assert again.tokenizer.encode("e") == micro.tokenizer.encode("e") == [1, 3, 4]
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return load_image(write_tiny(tmp_path_factory.mktemp("small"), **SMALL)[0])
+
+
+def test_element_types_are_a_section_at_the_end(small):
+    """Found from the spec alone; all else is the image's, and another choice takes its place."""
+    data = with_codecs(small, ["int8-int4", "float16"])
+    assert len(data) == len(small.data) + 16
+    (at,) = struct.unpack_from("<I", data, 76)
+    assert at == len(small.data)
+    assert data[at:] == bytes([1, 2]) + bytes(14)
+    assert not any(data[80:96])
+    assert struct.unpack_from("<II", data, 8) == (len(data), zlib.crc32(data[16:]))
+    assert data[16:76] == small.data[16:76]
+    assert data[96:at] == small.data[96:]
+    made = Image.parse(data)
+    assert (small.codecs, made.codecs) == (None, ("int8-int4", "float16"))
+    assert made.sections()["element types"] == 2
+    for each in (small, made):
+        assert sum(each.sections().values()) == len(each.data)
+    again = with_codecs(made, ["int8", "int8-int4"])
+    assert again == with_codecs(small, ["int8", "int8-int4"])
+    for name in CACHE_CODECS:
+        assert Image.parse(with_codecs(small, [name] * 2)).codecs == (name,) * 2
+
+
+def test_the_element_types_in_the_spec(micro):
+    data = with_codecs(micro, ["float16"])
+    assert (data[76:80].hex(" ", 2), data[1776:].hex(" ", 2)) == ("f006 0000", "0200" + " 0000" * 7)
+    assert len(data) == 1792
+    text = (paths.ROOT / "docs/SPEC.md").read_text()
+    for part in (data[76:80], data[1776:]):
+        assert f"`{part.hex(' ', 2)}`" in text
+
+
+@pytest.mark.parametrize(
+    ("codecs", "message"),
+    [
+        (["int8"], "1 element types for 2 layers"),
+        (["int8", "int7"], "element type 255 of layer 1, a board knows 0 to 4"),
+        (["int4", "int8"], "int4 in some layers"),
+    ],
+)
+def test_element_types_that_no_image_can_name(small, codecs, message):
+    with pytest.raises(BadInput, match=message):
+        with_codecs(small, codecs)
+
+
 def test_dequantised_weights_are_the_checkpoint_s_to_half_a_percent(tmp_path):
     path, _ = write_tiny(tmp_path, shared=False)
     before, after = read_checkpoint(path).weights, load_image(path).weights()
@@ -378,6 +430,26 @@ def test_the_limits_of_a_shift_are_the_app_s(micro):
 def test_the_limit_of_epsilon_is_the_app_s(micro):
     for eps, fits in ((EPS_Q32_MAX, True), (EPS_Q32_MAX + 1, False)):
         assert (f"eps_q32 is {eps}" not in app_refusal(patched(micro.data, 48, "I", eps))) is fits
+
+
+def test_the_element_types_are_the_app_s(small):
+    assert (checks.CODECS, checks.SEALED) == (CACHE_CODECS, SEALED_CODEC)
+    assert BoardImage(small.data).codec == "int8"
+    for codecs, want in ((["sparse"] * 2, "sparse"), (["int8", "float16"], ["int8", "float16"])):
+        assert BoardImage(with_codecs(small, codecs)).codec == want
+    data = with_codecs(small, ["int8", "int8-int4"])
+    at = len(small.data)
+    for bad, said in (
+        (patched(data, at + 1, "B", len(CACHE_CODECS)), "element type 5 of layer 1: this program knows 0..4"),
+        (patched(data, at, "B", 4), "element type int4 in some layers"),
+        (patched(data, 76, "I", at + 1), f"element types at {at + 1}, 2 bytes"),
+        (patched(data, 76, "I", at + 16), f"element types at {at + 16}, 2 bytes: not inside"),
+        (patched(data, 76, "I", 0xFFFFFFF0), "element types at 4294967280"),
+        (patched(data, 76, "I", 80), "element types at 80"),
+    ):
+        assert said in app_refusal(bad)
+        with pytest.raises(BadInput, match="inconsistent"):
+            Image.parse(bad)
 
 
 @pytest.mark.parametrize(
@@ -531,9 +603,10 @@ def test_a_faulty_writer_s_image_with_a_right_checksum(micro, at, kind, value, w
 def test_what_the_app_refuses_kvlab_refuses(micro):
     """Every byte but those of codes and norms, set to the values at both ends."""
     seen = 0
-    for at in range(16, micro.entries[0].offset):
+    whole = with_codecs(micro, ["int8"])
+    for at in (*range(16, micro.entries[0].offset), *range(len(micro.data), len(whole))):
         for value in (0, 1, 31, 32, 65, 127, 128, 255):
-            data = bytearray(micro.data)
+            data = bytearray(whole)
             data[at] = value
             struct.pack_into("<I", data, 12, zlib.crc32(data[16:]))
             if app_refusal(bytes(data)):

@@ -7,6 +7,7 @@ from array import array
 
 import pytest
 from paged_cases import (
+    CODECS,
     HEAD_DIM,
     HEADS,
     LAYERS,
@@ -34,7 +35,10 @@ from mpy_kv.pools.slab_region import SlabRegionPool
 # The same bits as a ring
 
 
-@pytest.mark.parametrize("block_tokens", [1, 3, 4, 16])
+@pytest.mark.parametrize(
+    ("block_tokens", "codec"),
+    [*((size, "int8") for size in (1, 3, 4, 16)), *((3, codec) for codec in CODECS if codec != "int8")],
+)
 @pytest.mark.parametrize(
     "shape",
     [
@@ -44,10 +48,10 @@ from mpy_kv.pools.slab_region import SlabRegionPool
         {"capacity": None, "window": 1, "sinks": 5},
     ],
 )
-def test_results_have_the_bits_of_a_ring(shape: dict, block_tokens: int) -> None:
+def test_results_have_the_bits_of_a_ring(shape: dict, block_tokens: int, codec: str) -> None:
     """Single steps, prefills of any length, rollbacks and aborts, whatever the size of a block."""
     draw = random.Random(block_tokens)
-    requests = requests_of(60, block_tokens=block_tokens, **shape)
+    requests = requests_of(60, block_tokens=block_tokens, codec=codec, **shape)
     ring, paged = ring_like(requests), requests.open()
     for _ in range(14):
         n = draw.choice([1, 1, 1, 2, 5, 20])

@@ -38,14 +38,16 @@ def test_on_the_unix_port(seed: int, upy) -> None:
     assert counted == {"steps": 0, "rollback": 0, "copy": 0, "close": 0}
 
 
-def test_with_values_in_four_bits(upy) -> None:
-    said = upy.run(JOB, [8, 150, "viper", "int8-int4"], heap_bytes=4 << 20)
-    counted = compare(said, 8, 150, "int8-int4")
+@pytest.mark.parametrize("codec", ["int8-int4", "sparse", "float16"])
+def test_with_other_element_types(codec: str, upy) -> None:
+    said = upy.run(JOB, [8, 150, "viper", codec], heap_bytes=4 << 20)
+    counted = compare(said, 8, 150, codec)
     assert counted == {"steps": 0, "rollback": 0, "copy": 0, "close": 0}
 
 
-def test_on_a_cortex_m(qemu) -> None:
-    counted = compare(qemu.run(JOB, [5, 50], timeout=300), 5, 50)
+@pytest.mark.parametrize("codec", ["int8", "float16"])
+def test_on_a_cortex_m(codec: str, qemu) -> None:
+    counted = compare(qemu.run(JOB, [5, 50, "thumb", codec], timeout=300), 5, 50, codec)
     assert counted == {"steps": 0, "rollback": 0, "copy": 0, "close": 0}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from paged_cases import alone, prefill, requests_of, run, step, stored
+from paged_cases import CODECS, alone, prefill, requests_of, run, step, stored
 
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom
 from mpy_kv.paged.request import Request
@@ -25,9 +25,11 @@ class History(RuleBasedStateMachine):
         blocks=st.integers(1, 14),
         window=st.sampled_from([None, None, 5, 8]),
         sinks=st.sampled_from([0, 2]),
+        codec=st.sampled_from(CODECS),
     )
-    def begin(self, block_tokens: int, blocks: int, window: int | None, sinks: int) -> None:
+    def begin(self, block_tokens: int, blocks: int, window: int | None, sinks: int, codec: str) -> None:
         shape = {"capacity": 24} if window is None else {"capacity": None, "window": window, "sinks": sinks}
+        shape["codec"] = codec
         options = {"max_requests": MANY, "max_pins": 2, "pin_blocks": blocks, "block_tokens": block_tokens}
         self.requests = requests_of(blocks, **shape, **options)
         self.known: list[tuple[Request, list[int]]] = []

@@ -15,7 +15,7 @@ from kvlab.errors import BadInput
 from kvlab.plan import models, planner, sizes, targets
 from kvlab.plan.planner import Question, pack
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.geometry import CODECS
+from mpy_kv.codecs import NAMES
 
 KIB, MIB = 1024, 1024**2
 STORIES = models.find("stories260k")
@@ -66,6 +66,9 @@ def kvlab(capfd, tmp_path):
         ("float16", None, 327_680),
         ("int8", 8, 163_840 + 40_960),
         ("int8-int4", None, 512 * 5 * (32 + 16 + 4)),
+        ("sparse", None, 512 * 320),
+        # 31 sealed blocks: nibbles, ranges of K's channels and V's tokens, a power; 16 tokens in int8
+        ("int4", None, 31 * 5 * (16 * 32 + 4 * 32 + 2 + 4 * 16) + 16 * 340),
     ],
 )
 def test_a_model_with_grouped_heads(codec, group, kv_bytes):
@@ -314,6 +317,18 @@ def test_bad_input(kvlab, words, message):
     assert err.count("\n") == 1
 
 
+def test_a_group_larger_than_sparse_has(kvlab):
+    """It says so where sparse is asked for; as one of those to compare with it has its own."""
+    words = ("--model", "qwen2.5-7b", "--profile", "server", "--tokens", 4096, "--group", 64, "--codec")
+    status, out, err, figures = kvlab(*words, "sparse")
+    assert (status, out, figures) == (2, "", None)
+    assert "--group 64: sparse takes at most 32" in err
+    status, _, _, figures = kvlab(*words, "int8")
+    assert status == 0
+    assert figures["by_codec"]["int4"]["kv_bytes"] > 4096 * 28 * 512
+    assert figures["by_codec"]["sparse"]["kv_bytes"] == 4096 * 28 * (512 + 16 * (4 + 24 + 2 + 2))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -506,4 +521,4 @@ def test_the_largest_window_is_that_of_the_emulator(name, tmp_path, needs_data):
 
 def test_codecs_are_those_of_the_device():
     question = Question(100, "int8")
-    assert set(planner.plan(STORIES, board("rp2040"), question).by_codec) == set(CODECS)
+    assert set(planner.plan(STORIES, board("rp2040"), question).by_codec) == set(NAMES)

@@ -43,6 +43,7 @@ def runs(package: str) -> list[tuple[str, str]]:
     ]
 
 
+OTHERS = ("int8_int4", "sparse", "float16")  # goldens of element types other than int8
 RUNS = runs("mpy_kv")
 APP_RUNS = runs("boards/apps/stories")
 
@@ -61,9 +62,9 @@ def test_native_sets_are_among_them() -> None:
 
 @pytest.mark.parametrize(("arch", "name"), RUNS)
 def test_goldens(arch: str, name: str, board, tmp_path: Path) -> None:
-    # Values of 4 bits: bytecode the unix port has run, and armv7m's viper is armv6m's with longer jumps.
-    four_bits = name != "plain" and arch != "armv7m"
-    golden = {each: Golden(each) for each in NAMES if four_bits or not each.startswith("int8_int4")}
+    # Of other element types bytecode the unix port has run, and armv7m's viper is armv6m's with longer jumps.
+    others = name != "plain" and arch != "armv7m"
+    golden = {each: Golden(each) for each in NAMES if others or not each.startswith(OTHERS)}
     lines = []
     for each, it in golden.items():
         (tmp_path / f"{each}.job").write_text(json.dumps(it.runner.job))
@@ -100,6 +101,12 @@ NATIVE = [run for run in RUNS if run[1] != "plain"]
 )
 def test_every_call_of_a_kernel(arch: str, name: str, codec: str, board) -> None:
     assert int(board.run(DEVICE / "kernel_twins.py", [name, codec], arch=arch, timeout=300)) > 5000
+
+
+def test_every_call_of_a_kernel_of_float16(qemu) -> None:
+    """A third of the shapes: the goldens have others."""
+    counted = qemu.run(DEVICE / "kernel_twins.py", ["thumb", "float16", 3], arch="armv6m", timeout=300)
+    assert int(counted) > 2500
 
 
 def test_weights_at_every_exponent(qemu) -> None:

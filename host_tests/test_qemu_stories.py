@@ -34,6 +34,7 @@ OF_A_RUN = {
     "machine_code_bytes",
     "seconds",
     "kernels",
+    "cache_kernels",
 }
 
 
@@ -92,6 +93,24 @@ def test_every_set_tells_the_story_of_the_unix_port(name: str, qemu, upy, tmp_pa
     want = upy.run(TELL, [tmp_path / "model", *words])
     words += ["--kernels", name, *([] if name == "plain" else ["--lock"])]
     assert qemu.run(TELL, [tmp_path / "model", *words]) == want
+
+
+KEPT = {
+    "policy": ["--policy", "window-lru", "--budget", 20, "--sinks", 2, "--codec", "int8-int4"],
+    "compress": ["--policy", "lru-peak", "--budget", 20, "--codec", "float16", "--compress", "0.5"],
+    "sealed": ["--codec", "int4", "--window", 40],
+}
+
+
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
+def test_what_is_kept_is_what_the_unix_port_keeps(kept: list[object], qemu, upy, tmp_path: Path) -> None:
+    """By the fastest kernels of each, with the heap locked."""
+    (tmp_path / "model").write_bytes(tiny()[2])
+    words = ["--seed", 9, "--tokens", 60, "--prompt", "the lion", "--lock", *kept]
+    words = [tmp_path / "model", *map(str, words)]
+    want = upy.run(TELL, words)
+    assert len(want) > 60
+    assert qemu.run(TELL, words) == want
 
 
 THOUSANDS = """

@@ -10,14 +10,18 @@ import pytest
 from tiny_model import write_tiny
 
 from kvlab import paths
+from kvlab.models.image import Image, with_codecs
+from kvlab.models.limits import CACHE_CODECS, SEALED_CODEC
 from kvlab.models.llama2c import BOS, read_checkpoint
-from kvlab.models.load import load_checkpoint
+from kvlab.models.load import load_checkpoint, load_image
 from kvlab.models.reference import Reference
 from kvlab.plots.quality_frontier import frontier
 from kvlab.quality import cache, gate, ranges, score, text, trials
 from kvlab.quality.harness import Harness
-from kvlab.quality.kinds import CODECS, KEYS, VALUES
+from kvlab.quality.kinds import CODECS, Arrangement
 from kvlab.quality.score import Sums, compare, figures
+from mpy_kv.codecs import NAMES
+from mpy_kv.mixed import MixedGeometry
 
 
 @pytest.fixture(scope="module")
@@ -189,22 +193,46 @@ def test_the_gate_stays_within_its_budget(model):
     one = harness(model)
     chooser = gate.Gate(one, 1.0, 48)
     uniform = chooser.uniform()
-    assert list(uniform)[0] == "float16"
+    assert list(uniform) == [name for name in CODECS if name not in ("float32", "int4-naive")]
     for budget in (uniform["int8"].kld * 1.01, uniform["int8-int4"].kld * 1.5):
         chooser = gate.Gate(one, budget, 48)
         steps = []
         found = chooser.choose(steps.append)
         assert found.kld <= budget
-        assert found.bytes <= min(each.bytes for each in uniform.values() if each.kld <= budget)
+        held = [uniform[name] for name in gate.HELD]
+        assert found.bytes <= min(each.bytes for each in held if each.kld <= budget)
         assert sum(steps) <= chooser.steps
         assert all(kld > budget for kld in chooser.refused.values())
         # Nothing that saves bytes is left that would still fit.
         for move in chooser.moves:
-            changed = found.arrangement.with_kind(move.layer, move.side, move.kind)
-            if changed.bytes(48).exact < found.bytes:
-                assert chooser.measure(changed).kld > budget
-        assert all(key in KEYS and value in VALUES for key, value in found.arrangement.layers)
-    assert gate.Gate(one, uniform["float16"].kld / 2, 48).choose() is None
+            codecs = list(found.codecs)
+            codecs[move.layer] = move.codec
+            changed = chooser.measure(tuple(codecs))
+            if changed.bytes < found.bytes:
+                assert changed.kld > budget
+        assert set(found.codecs) <= set(NAMES)
+        assert found.bytes == Arrangement.of(found.codecs, one.shape).bytes(48).exact
+    least = min(uniform[name].kld for name in gate.HELD)
+    assert gate.Gate(one, least / 2, 48).choose() is None
+
+
+def test_the_gate_chooses_among_what_devices_have(model, monkeypatch):
+    """What no device has is measured and never chosen; what takes all layers is taken by all or none."""
+    one = harness(model)
+    monkeypatch.setattr(gate, "OF_A_LAYER", ("int8",))
+    monkeypatch.setattr(gate, "HELD", ("int8",))
+    chooser = gate.Gate(one, 1.0, 512)
+    assert chooser.choose().codecs == ("int8", "int8")
+    assert "int4-float16" in chooser.uniform()
+    monkeypatch.setattr(gate, "HELD", ("int8", "int4"))
+    assert chooser.choose().codecs == ("int4", "int4")
+
+
+def test_a_device_s_names_are_those_of_an_image_and_a_cache():
+    assert set(gate.HELD) <= set(CACHE_CODECS) & set(CODECS)
+    assert set(gate.OF_A_LAYER) == set(gate.HELD) - {SEALED_CODEC}
+    for name in gate.OF_A_LAYER:
+        assert MixedGeometry(1, 2, 1, 8, codec=[name]).token_bytes() > 0
 
 
 # --- pictures
@@ -265,6 +293,9 @@ def test_the_command(kvlab, place, tiny, tmp_path):
     assert set(found["policies"]["compress"]) == {"0.5", "0.25"}
     assert found["gate"]["kld"] <= 0.5
     assert len(found["gate"]["layers"]) == 2
+    assert set(found["gate"]["layers"]) <= set(NAMES)
+    assert {name for name, each in found["gate"]["codecs"].items() if not each["held"]} >= {"int4-float16"}
+    assert "no device has it" in shown
     for name in ("quality-frontier.png", "quality-budget.png", "quality-keys.png"):
         assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
     # Kept: the same again, to the last bit.
@@ -281,6 +312,36 @@ def test_the_gate_of_the_command_refuses(kvlab, place, tiny):
     assert "within" not in shown
     assert err.startswith("kvlab: error: --gate 1e-12:")
     assert err.count("\n") == 1
+
+
+def test_the_choice_goes_into_an_image(kvlab, place, tiny, tmp_path):
+    """Of a checkpoint, converted, and of an image, whose own choice is replaced."""
+    words = ("quality", "--text", place, "--tokens", 60, "--no-plot")
+    words += ("--codecs", "none", "--policies", "none")
+    target, out, again = tmp_path / "a.mkvm", tmp_path / "a.json", tmp_path / "b.mkvm"
+    status, shown, err = kvlab(
+        *words, "--model", tiny[0], "--gate", 0.02, "--image", target, "--json", out
+    )
+    assert (status, err) == (0, "")
+    assert "Wrote" in shown
+    found = json.loads(out.read_text())["gate"]
+    made = Image.read(target)
+    assert found["image"] == str(target)
+    assert list(made.codecs) == found["layers"]
+    plain = load_image(tiny[0])
+    assert plain.codecs is None
+    assert with_codecs(plain, found["layers"]) == made.data
+    assert kvlab(*words, "--model", target, "--gate", 9, "--image", again, "--json", out)[0] == 0
+    assert list(Image.read(again).codecs) == json.loads(out.read_text())["gate"]["layers"]
+    assert len(again.read_bytes()) == len(made.data)
+    # Nothing to write: nothing written.
+    status, _, err = kvlab(*words, "--model", tiny[0], "--gate", 1e-12, "--image", tmp_path / "c.mkvm")
+    assert (status, (tmp_path / "c.mkvm").exists()) == (1, False)
+    status, _, err = kvlab(*words[:-4], "--model", tiny[0], "--image", tmp_path / "c.mkvm")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "pass a budget as --gate" in err
+    status, _, err = kvlab(*words, "--model", tiny[0], "--gate", 9, "--image", tiny[0])
+    assert (status, "would overwrite" in err) == (2, True)
 
 
 def test_policies_on_sealed_blocks(kvlab, place, tiny, tmp_path):

@@ -13,6 +13,13 @@ from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import BadArgument, CacheFull, StepError
 
 LAYERS, DIM = 2, 32
+# Bytes of a token's key and value, of DIM values in one group each.
+TOKEN_BYTES = {
+    "int8": 2 * (DIM + 2),
+    "int8-int4": DIM + 2 + DIM // 2 + 2,
+    "sparse": DIM + 2 + DIM // 8 + 3 * DIM // 4 + 2,
+    "float16": 4 * DIM,
+}
 
 
 class Ring:
@@ -57,12 +64,14 @@ class CacheAgainstModel(RuleBasedStateMachine):
         window=st.integers(1, 9),
         sinks=st.integers(0, 5),
         capacity=st.none() | st.none() | st.integers(1, 30),
+        codec=st.sampled_from(list(TOKEN_BYTES)),
     )
-    def make(self, window: int, sinks: int, capacity: int | None) -> None:
+    def make(self, window: int, sinks: int, capacity: int | None, codec: str) -> None:
         if capacity is not None:
             window, sinks = capacity, 0
-        shape = Geometry(LAYERS, 1, 1, DIM, window=window, sinks=sinks, capacity=capacity)
-        self.cache = KVCache(shape, kernels=kernels.get("plain"))
+        shape = Geometry(LAYERS, 1, 1, DIM, window=window, sinks=sinks, capacity=capacity, codec=codec)
+        self.cache = KVCache(shape, kernels=kernels.of(codec).get("plain"))
+        self.token_bytes = LAYERS * TOKEN_BYTES[codec]
         self.model = Ring(window, sinks, capacity)
         self.pending = 0
 
@@ -163,7 +172,7 @@ class CacheAgainstModel(RuleBasedStateMachine):
         stats = self.cache.stats()
         assert stats["evicted_tokens"] == self.model.evicted
         assert stats["pending_layers"] == 0
-        assert self.cache.kv_bytes == len(self.model.visible()) * LAYERS * 2 * (DIM + 2)
+        assert self.cache.kv_bytes == len(self.model.visible()) * self.token_bytes
         most = self.model.sinks + self.model.window - 1
         assert self.cache.sink_query_position(2) == min(self.model.length + 2, most)
 

@@ -248,18 +248,106 @@ def takes_any_value(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
     ],
 )
 def test_a_broken_set_of_another_element_type_is_refused(name: str, fault: Any, monkeypatch) -> None:
-    monkeypatch.setattr(FOUR_BITS, "_extra", [])
-    monkeypatch.setattr(FOUR_BITS, "_found", {})
-    monkeypatch.setattr(FOUR_BITS, "reasons", {})
-    sound = FOUR_BITS.get("plain")
+    refused(FOUR_BITS, name, fault, monkeypatch)
+
+
+def refused(family: Any, name: str, fault: Any, monkeypatch) -> None:
+    """A set of the family that is sound but for one kernel."""
+    monkeypatch.setattr(family, "_extra", [])
+    monkeypatch.setattr(family, "_found", {})
+    monkeypatch.setattr(family, "reasons", {})
+    sound = family.get("plain")
     functions = {n: getattr(sound, n) for n in kernels.NAMES}
-    FOUR_BITS.register("sound", lambda: functions)
-    assert FOUR_BITS.best().name == "sound"
+    family.register("sound", lambda: functions)
+    assert family.best().name == "sound"
     real = functions[name]
-    FOUR_BITS.register("broken", lambda: {**functions, name: lambda *words: fault(real, *words)})
+    family.register("broken", lambda: {**functions, name: lambda *words: fault(real, *words)})
     with pytest.raises(ValueError, match="kernels 'broken' cannot be used here: (differs|self-check)"):
-        FOUR_BITS.get("broken")
-    assert "TypeError" not in FOUR_BITS.reasons["broken"]
+        family.get("broken")
+    assert "TypeError" not in family.reasons["broken"]
+
+
+def first_head_of_the_group(real: Any, buf: bytearray, same: Any, mask: int, a: Any) -> int:
+    """av that begins at a row's first code, whatever the head."""
+    seen = array("i", a)
+    seen[P.QUERY] = a[P.QUERIES]
+    return real(buf, same, mask, seen)
+
+
+def drops_the_last(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
+    """encode that keeps the first three quarters of a group, whatever their size."""
+    done = real(buf, k, v, e)
+    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_PLANE] + e[P.E_SLOT] * e[P.E_V_ROW]
+    kept = e[P.E_GROUP] - e[P.E_GROUP] // 4
+    for i in range((e[P.E_GROUP] + 7) // 8):
+        buf[at + i] = ((1 << kept) - 1) >> 8 * i & 255
+    return done
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [("encode", drops_the_last), ("encode", takes_any_value), ("av", first_head_of_the_group)],
+)
+def test_a_broken_set_for_sparse_values_is_refused(name: str, fault: Any, monkeypatch) -> None:
+    refused(kernels.of("sparse"), name, fault, monkeypatch)
+
+
+def to_nearest_up(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
+    """encode that rounds ties up."""
+    return real(buf, array("f", [x * (1 + 2**-23) for x in k]) if isinstance(k[0], float) else k, v, e)
+
+
+def no_denormals(real: Any, buf: bytearray, same: Any, spare: Any, a: Any) -> int:
+    """qk that reads denormals as zeros: their scores are too small."""
+    seen = bytearray(buf)
+    for at in range(a[P.CODES], a[P.SCALES], 2):
+        if not buf[at + 1] & 0x7C:
+            seen[at] = seen[at + 1] = 0
+    done = real(seen, seen, spare, a)
+    buf[a[P.DOTS] : a[P.DOTS] + 4 * a[P.N]] = seen[a[P.DOTS] : a[P.DOTS] + 4 * a[P.N]]
+    return done
+
+
+def one_head_s_exponent(real: Any, buf: bytearray, same: Any, which: int, a: Any) -> int:
+    """scales that looks at the first head alone."""
+    seen = array("i", a)
+    seen[P.SCALES + which] = seen[P.CODES + which] + 1
+    done = real(buf, same, which, seen)
+    a[P.KEXP + which] = seen[P.KEXP + which]
+    return done
+
+
+def takes_beyond(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
+    """encode that takes what would round to the largest float16."""
+    near = [array("f", [min(i, 65504) if i < 65520 else i for i in x]) for x in (k, v)]
+    return real(buf, *(near if isinstance(k[0], float) else (k, v)), e)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("encode", to_nearest_up),
+        ("encode", takes_beyond),
+        ("encode", takes_any_value),
+        ("scales", one_head_s_exponent),
+        ("qk", no_denormals),
+        ("av", last_run_only),
+        ("av", does_nothing),
+    ],
+)
+def test_a_broken_set_for_float16_is_refused(name: str, fault: Any, monkeypatch) -> None:
+    refused(kernels.of("float16"), name, fault, monkeypatch)
+
+
+def test_float32_has_plain_only() -> None:
+    family = kernels.of("float32")
+    assert family.best() is family.get("plain") is KVCache(Geometry(1, 1, 1, 4, codec="float32")).kernels
+    for name in ("viper", "thumb"):
+        refused = f"'{name}' cannot be used .* float32 is for reference, use 'plain'"
+        with pytest.raises(ValueError, match=refused):
+            family.get(name)
+    with pytest.raises(ValueError, match="'fast' cannot be used here: unknown"):
+        family.get("fast")
 
 
 def test_a_set_serves_its_own_element_type_only() -> None:
@@ -270,7 +358,7 @@ def test_a_set_serves_its_own_element_type_only() -> None:
     with pytest.raises(BadArgument, match="not 'int8'"):
         KVCache(Geometry(1, 1, 1, 4), kernels=FOUR_BITS.get("plain"))
     with pytest.raises(ImportError):
-        kernels.of("float16")
+        kernels.of("float8")
 
 
 SHARED = """

@@ -12,6 +12,8 @@ from kv_reference import Layout
 from stories import kernels as app_kernels
 
 from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.codecs import named
+from mpy_kv.sealed import SealedCache, SealedGeometry
 
 SPEC = Path(__file__).parents[1] / "docs" / "SPEC.md"
 # The table of the example.
@@ -54,6 +56,43 @@ def test_worked_example_of_values_in_four_bits():
         cache.commit()
     assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
     assert (g.v_row_bytes, g.layer_bytes, g.bytes()) == (4, 48, 224)
+
+
+def test_worked_example_of_sparse_values():
+    (dump,) = re.findall(r"```text cache-block-sparse\n(.*?)```", SPEC.read_text(), re.DOTALL)
+    g = Geometry(layers=1, heads=2, kv_heads=1, head_dim=4, window=2, sinks=1, codec="sparse")
+    cache = KVCache(g, kernels=kernels.of("sparse").get("plain"))
+    for k, v in TOKENS:
+        cache.append(0, array("f", k), array("f", v))
+        cache.commit()
+    assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
+    assert (g.v_row_bytes, g.layer_bytes, g.bytes()) == (4, 48, 224)
+
+
+def test_worked_example_of_float16():
+    (dump,) = re.findall(r"```text cache-block-float16\n(.*?)```", SPEC.read_text(), re.DOTALL)
+    g = Geometry(layers=1, heads=2, kv_heads=1, head_dim=4, window=2, sinks=1, codec="float16")
+    cache = KVCache(g, kernels=kernels.of("float16").get("plain"))
+    for k, v in (*TOKENS[:3], ([0.1, -65504, 5e-8, 2049], TOKENS[3][1])):
+        cache.append(0, array("f", k), array("f", v))
+        cache.commit()
+    assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
+    assert (g.groups, g.row_bytes, g.layer_bytes, g.bytes()) == (0, 8, 64, 1248)
+
+
+def test_worked_example_of_a_sealed_block():
+    (dump,) = re.findall(r"```text sealed-block\n(.*?)```", SPEC.read_text(), re.DOTALL)
+    g = SealedGeometry(layers=1, heads=1, kv_heads=1, head_dim=4, window=16)
+    cache = SealedCache(g, kernels=kernels.of("int4").get("plain"))
+    for t in range(32):
+        cache.append(0, array("f", [t, -t, 100, t % 2]), array("f", [t, 1, -1, 0.5]))
+        cache.commit()
+    assert bytes(cache.buffer[g.at_codes4 : g.layer_bytes]) == _hex_of(dump)
+    assert (g.blocks, g.at_codes4, g.layer_bytes - g.at_codes4) == (1, 384, 212)
+    at = g.place4(0, "k", 1)
+    found = [c * m * 2.0**e for c, m, e in named("int4").read(cache.buffer, g, "k", *at)]
+    counts = (0 * 16 + 1 * 2044, -1916 * 16 + 14 * 2044, 12803 * 16 + 3 * 1, 0 * 16 + 15 * 108)
+    assert found == [count * 2 / 4096 for count in counts]
 
 
 def test_an_independent_reading_of_the_spec_finds_the_values():

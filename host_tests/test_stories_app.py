@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from stories import app, command
+from stories.image import Image
 from stories.sampler import Sampler, thousandths
-from stories_fixtures import llama, tiny, unix_app
+from stories_fixtures import llama, tiny, typed, unix_app
 from tiny_model import write_tiny
 
 from kvlab import cli, paths
@@ -31,7 +32,7 @@ def tell(seed: int = 1, tokens: int = 30, codec: str = "int8", **options) -> tup
     return b"".join(parts), figures
 
 
-@pytest.mark.parametrize("codec", ["int8", "int8-int4"])
+@pytest.mark.parametrize("codec", ["int8", "int8-int4", "float16", "int4"])
 def test_a_seed_tells_the_same_story_everywhere(codec: str) -> None:
     want, figures = tell(seed=7, prompt="the lion", codec=codec)
     assert want.startswith(b"the lion")
@@ -46,6 +47,42 @@ def test_a_seed_tells_the_same_story_everywhere(codec: str) -> None:
         for key in ("prompt_tokens", "tokens", "stories", "kv_bytes", "buffer_bytes", "evicted_tokens"):
             assert shown[key] == figures[key], key
         assert kernels == "plain" or shown["alloc_bytes_per_token"] == 0
+
+
+def test_the_app_obeys_the_image() -> None:
+    """In this process and on the unix port with each set of kernels, unless --codec is given."""
+    image = typed("int8-int4", "int8")
+    codecs = Image(image).codec
+    parts: list[bytes] = []
+    figures = app.tell(llama(image, window=30), seed=7, tokens=30, write=lambda b: parts.append(bytes(b)))
+    assert list(figures["codec"]) == codecs
+    want = b"".join(parts).decode(errors="replace").encode() + b"\n"
+    words = ["--seed", 7, "--tokens", 30, "--window", 30, "--sinks", 0, "--json", "{figures}"]
+    for more, named, kernels in (
+        ([], codecs, "viper"),
+        (["--kernels", "plain"], codecs, "plain"),
+        (["--codec", "int8"], "int8", "viper"),
+    ):
+        done, files = unix_app(image, [*words, *more])
+        assert done.status == 0, done.stderr
+        shown = json.loads(files["figures"])
+        assert (shown["codec"], shown["cache_kernels"]) == (named, kernels)
+        assert kernels == "plain" or shown["alloc_bytes_per_token"] == 0
+        if named == codecs:
+            assert done.stdout.encode() == want
+            for key in ("kv_bytes", "buffer_bytes", "evicted_tokens"):
+                assert shown[key] == figures[key], key
+
+
+def test_requests_take_one_type_for_all_layers() -> None:
+    words = ["--requests", 2, "--tokens", 4, "--window", 20]
+    done, _ = unix_app(typed("int8-int4", "int8"), words)
+    assert done.status == 2
+    assert done.stderr.startswith("stories: error: --codec must be one for all layers")
+    assert done.stderr.count("\n") == 1
+    for image, more in ((typed("int8-int4", "int8"), ["--codec", "int8"]), (typed("int8-int4"), [])):
+        done, _ = unix_app(image, [*words, *more])
+        assert done.status == 0, done.stderr
 
 
 def test_seeds_tell_different_stories() -> None:
@@ -192,8 +229,8 @@ def test_bad_decimals(text: object) -> None:
         (["--sinks", "-1"], "--sinks must be 0.."),
         (["--group=3"], "--group 3 must divide"),
         (["--codec", "int7"], "--codec 'int7' is unknown"),
-        (["--codec", "float16"], "--codec 'float16' is for sizes only"),
-        (["--codec", "float16", "--kernels", "plain"], "--codec 'float16' is for sizes only"),
+        (["--codec", "float8"], "--codec 'float8' is unknown"),
+        (["--codec", "float8", "--kernels", "plain"], "--codec 'float8' is unknown"),
         (["--row-buffer-bytes", 10**12], "--row-buffer-bytes must be 0..1048576, got 1000000000000"),
         (["--greedy=1"], "--greedy needs 0 values"),
         (

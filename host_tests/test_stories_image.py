@@ -12,6 +12,7 @@ from stories.image import Image
 from stories_fixtures import SHAPES, patched, tiny
 
 from kvlab.models.image import Image as HostImage
+from kvlab.models.image import with_codecs
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -36,6 +37,16 @@ def test_reads_what_the_host_reads(shape: str, mapped: bool) -> None:
         )
     assert image.classifier().offset == host.entries[0 if c.shared else -1].offset
     assert image.final_norm().offset == host.entries[-1 if c.shared else -2].offset
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_the_element_types_of_the_cache(mapped: bool) -> None:
+    data = tiny()[2]
+    layers = Image(data).layers
+    mixed = (["int8", "sparse", "float16", "int8-int4"] * layers)[:layers]
+    for codecs, want in ((None, "int8"), (["int8-int4"] * layers, "int8-int4"), (mixed, mixed)):
+        made = data if codecs is None else with_codecs(HostImage.parse(data), codecs)
+        assert Image(made if mapped else io.BytesIO(made)).codec == want
 
 
 def test_trailing_bytes_of_a_partition_do_no_harm() -> None:
@@ -67,6 +78,8 @@ def test_trailing_bytes_of_a_partition_do_no_harm() -> None:
         (64, "I", [8], "shifts at 8"),
         (72, "I", [20], "tokenizer of 20 bytes"),
         (72, "I", [1 << 31], "tokenizer at [0-9]+, 2147483648 bytes"),
+        (76, "I", [8], "element types at 8, [0-9] bytes"),
+        (76, "I", [1 << 31], "element types at 2147483648"),
     ],
 )
 def test_a_wrong_header_is_named(at: int, form: str, values: list, message: str, mapped: bool) -> None:

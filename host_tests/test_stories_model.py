@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from stories import files
+from stories.image import Image
 from stories.model import make_cache
 from stories_fixtures import (
     SHAPES,
@@ -17,6 +18,7 @@ from stories_fixtures import (
     llama,
     parse_logits,
     tiny,
+    typed,
     unix_app,
     unix_dump,
 )
@@ -169,6 +171,32 @@ def test_default_context_fits_the_training() -> None:
     image = llama(tiny("wide heads")[2], window=1).image
     assert make_cache(image).geometry.max_visible == 40
     assert make_cache(image, sinks=4).geometry.max_visible == 40
+
+
+def test_a_cache_is_of_the_types_that_the_image_names() -> None:
+    """Unless others are asked for; where layers differ, each is to the bit that of its type."""
+    mixed = typed("int8-int4", "int8")
+    codecs = ["int8-int4", "int8"] * 5
+    codecs = codecs[: Image(mixed).layers]
+    for image, options, want in (
+        (mixed, {}, tuple(codecs)),
+        (mixed, {"codec": "int8"}, "int8"),
+        (tiny()[2], {"codec": codecs[::-1]}, tuple(codecs[::-1])),
+        (typed("int8-int4"), {}, "int8-int4"),
+        (tiny()[2], {}, "int8"),
+    ):
+        assert llama(image, window=20, **options).cache.geometry.codec == want
+    model, int8 = llama(mixed, window=20, sinks=2), llama(tiny()[2], window=20, sinks=2)
+    for token in range(30):
+        for each in (model, int8):
+            each.step(token)
+    assert model.logits.tolist() != int8.logits.tolist()
+    assert model.cache.check() == 0
+    first = llama(tiny()[2], window=20, sinks=2, codec="int8-int4")
+    for token in range(30):
+        first.step(token)
+    g = model.cache.geometry.of(0)
+    assert bytes(model.cache.buffer[: g.layer_bytes]) == bytes(first.cache.buffer[: g.layer_bytes])
 
 
 def test_past_the_capacity_the_cache_is_full() -> None:

@@ -9,6 +9,8 @@ import pytest
 from tiny_model import write_tiny
 
 from kvlab import cli, story
+from kvlab.models.image import with_codecs
+from kvlab.models.load import load_image
 
 
 def told(tmp_path, capfd, model, *words):
@@ -38,6 +40,20 @@ def test_sinks_are_as_many_as_the_context_has_room_for(tmp_path, capfd, seq_len,
     status, err, figures = told(tmp_path, capfd, model, *words)
     assert (status, err) == (0, "")
     assert (figures["window"], figures["sinks"]) == (window, sinks)
+
+
+def test_the_cache_is_of_the_types_that_the_image_names(tmp_path, capfd):
+    model, _ = write_tiny(tmp_path, layers=3)
+    image, codecs = tmp_path / "typed.mkvm", ["int8-int4", "int8", "float16"]
+    image.write_bytes(with_codecs(load_image(model), codecs))
+    for words, want in (([], codecs), (["--codec", "int8"], "int8")):
+        status, err, figures = told(tmp_path, capfd, image, *words)
+        assert (status, err) == (0, "")
+        assert (figures["codec"], figures["cache_kernels"]) == (want, "viper")
+        assert figures["alloc_bytes_per_token"] == 0
+    status, err, _ = told(tmp_path, capfd, image, "--requests", 2)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "--codec must be one for all layers" in err
 
 
 def test_sinks_that_were_asked_for_are_not_lowered(tmp_path, capfd):

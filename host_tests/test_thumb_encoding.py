@@ -24,6 +24,8 @@ KNOWN = {
     "ldr r5, [r4, r3]": 0x58E5,
     "strh r4, [r1, r3]": 0x52CC,
     "ldrsh r7, [r0, r2]": 0x5E87,
+    "ldrb r4, [r2, r3]": 0x5CD4,
+    "strb r4, [r1, r3]": 0x54CC,
     "sxth r7, r6": 0xB237,
     "add sp, 36": 0xB009,
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jobs import Job
 
-from mpy_kv.geometry import Geometry, default_group
+from mpy_kv.geometry import SPARSE_GROUP, Geometry, default_group
 from mpy_kv.kernels import params
 
 PACKAGE = Path(params.__file__).parents[1]
@@ -24,7 +24,10 @@ def random_job(seed: int, codec: str = "int8") -> Job:
     heads = kv_heads * int(rng.choice([1, 1, 2, 3]))
     head_dim = int(rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 33, 48, 64]))
     width = kv_heads * head_dim
-    fitting = [g for g in range(1, width + 1) if width % g == 0 and (head_dim % g == 0 or g % head_dim == 0)]
+    most = SPARSE_GROUP if codec == "sparse" else width
+    fitting = [g for g in range(1, most + 1) if width % g == 0 and (head_dim % g == 0 or g % head_dim == 0)]
+    if codec == "sparse":
+        fitting = fitting[-3:]  # of fewer than four values none is dropped
     geometry = {
         "layers": int(rng.integers(1, 4)),
         "heads": heads,
@@ -33,6 +36,8 @@ def random_job(seed: int, codec: str = "int8") -> Job:
         "group": int(rng.choice([*fitting, default_group(kv_heads, head_dim)])),
         "codec": codec,
     }
+    if codec == "float16":
+        del geometry["group"]
     if rng.random() < 0.2:
         geometry["capacity"] = 48
     else:
@@ -79,12 +84,17 @@ def random_job(seed: int, codec: str = "int8") -> Job:
             "q_shift": int(rng.integers(0, 14)),
             "out_shift": int(rng.integers(-2, 16)),
         }
-        return Job(geometry, ops, *[np.clip(x * 2000, -32768, 32767) for x in parts], **options)
-    extreme = float(rng.choice([1, 1, 1e-5, 1e-8, 1e4 if codec == "int8" else 100]))
+        most = 8188 if codec == "float16" else 32768  # times 2^3 still stored
+        return Job(geometry, ops, *[np.clip(x * 2000, -most, most - 1) for x in parts], **options)
+    extreme = float(rng.choice([1, 1, 1e-5, 1e-8, {"int8": 1e4, "float16": 10}.get(codec, 100)]))
     return Job(geometry, ops, *[x * extreme for x in parts[:2]], *parts[2:])
 
 
 JOBS = [("int8", seed) for seed in range(40)] + [("int8-int4", seed) for seed in range(200, 224)]
+# Groups over several heads, within one, of no multiple of 8 and of 4; the last of one value each.
+SPARSE = (338, 347, 368, 371, 372, 412, 418, 438, 442, 455, 303, 305, 308, 306, 311)
+JOBS += [("sparse", seed) for seed in SPARSE]
+JOBS += [("float16", seed) for seed in range(500, 512)]
 
 
 @pytest.mark.parametrize(("codec", "seed"), JOBS)
@@ -146,11 +156,10 @@ def indexes(path: Path, array: str) -> dict[str, set[int]]:
     """Function -> indexes with which it subscripts `array`: literals, or names of params.py.
 
     `a[NAME + 1]` is the one after NAME, `a[NAME + which]` both. Tables, read at computed places, are left
-    out. A plain kernel's helper `_name` counts as the kernel `name`."""
+    out. What a function of the file reads is read by those that call it, too."""
     found: dict[str, set[int]] = {}
-    for function in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    functions = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+    for function in functions:
         mine: set[int] = set()
         for node in ast.walk(function):
             if not (
@@ -172,11 +181,23 @@ def indexes(path: Path, array: str) -> dict[str, set[int]]:
                 mine.add(index.value)
             elif isinstance(index, ast.Attribute):
                 mine.add(getattr(params, index.attr))
-        found[function.name.lstrip("_")] = mine | found.get(function.name.lstrip("_"), set())
+        found[function.name] = mine
+    calls = {
+        function.name: found.keys()
+        & {
+            node.func.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        for function in functions
+    }
+    for _ in functions:
+        for name, called in calls.items():
+            found[name] = found[name].union(*(found[other] for other in called))
     return found
 
 
-@pytest.mark.parametrize("package", ["", "int8_int4"])
+@pytest.mark.parametrize("package", ["", "int8_int4", "sparse", "float16"])
 @pytest.mark.parametrize(("array", "extra"), [("a", {params.MASK31}), ("e", {params.E_MASK31})])
 def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int], package: str) -> None:
     """viper.py holds literals: function by function they are the numbers of the names in plain.py.
@@ -189,7 +210,7 @@ def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]
     folder = PACKAGE / "kernels" / package
     plain = indexes(folder / "plain.py", array)
     viper = indexes(folder / "viper.py", array)
-    assert len(viper) == (2 if package else 8)
+    assert len(viper) == {"": 8, "float16": 4}.get(package, 2)
     for name, used in viper.items():
         assert used - extra == plain[name] - extra, name
 

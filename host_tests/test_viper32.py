@@ -24,10 +24,11 @@ VIPER = Path(params.__file__).with_name("viper.py")
 @pytest.fixture(scope="module")
 def on_32_bits() -> dict[str, KernelSet]:
     shared = viper32.load(VIPER)
-    own = viper32.load(VIPER.parent / "int8_int4" / "viper.py")
     found = {"int8": KernelSet("viper32", shared, kernels.NAMES)}
-    found["int8-int4"] = KernelSet("viper32", {**shared, **own}, kernels.NAMES)
-    found["int8-int4"].codec = "int8-int4"
+    for codec in ("int8-int4", "sparse", "float16"):
+        own = viper32.load(VIPER.parent / codec.replace("-", "_") / "viper.py")
+        found[codec] = KernelSet("viper32", {**shared, **own}, kernels.NAMES)
+        found[codec].codec = codec
     return found
 
 
@@ -60,7 +61,11 @@ def test_goldens(name: str) -> None:
     check(Golden(name).runner)
 
 
-@pytest.mark.parametrize(("codec", "seed"), [("int8", s) for s in range(100, 112)] + [("int8-int4", 112)])
+RANDOM = [("int8", s) for s in range(100, 112)] + [("int8-int4", 112), ("sparse", 368), ("sparse", 418)]
+RANDOM += [("float16", 503), ("float16", 505), ("float16", 510)]
+
+
+@pytest.mark.parametrize(("codec", "seed"), RANDOM)
 def test_random_jobs(codec: str, seed: int) -> None:
     check(random_job(seed, codec))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 NUMBERS = {"sp": 13, "lr": 14}
-BY_REGISTER = {"str": 0x5000, "strh": 0x5200, "ldrsb": 0x5600, "ldr": 0x5800, "ldrh": 0x5A00, "ldrsh": 0x5E00}
+BY_REGISTER = {"str": 0x5000, "strh": 0x5200, "strb": 0x5400, "ldrsb": 0x5600}
+BY_REGISTER |= {"ldr": 0x5800, "ldrh": 0x5A00, "ldrb": 0x5C00, "ldrsh": 0x5E00}
 EXTEND = {"sxth": 0xB200, "sxtb": 0xB240, "uxth": 0xB280, "uxtb": 0xB2C0}
 
 

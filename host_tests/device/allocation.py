@@ -1,6 +1,7 @@
 """Counts what the hot path allocates on the unix port, in bytes of micropython.mem_total().
 
-usage: allocation.py float32|int16 [CODEC]    prints {what: [bytes, operations]} as JSON
+usage: allocation.py float32|int16 [CODEC,...]    prints {what: [bytes, operations]} as JSON
+Several codecs are those of the layers, in turns.
 Each measurement runs once to warm up, once with the heap locked, once counted.
 """
 
@@ -10,7 +11,7 @@ import sys
 from array import array
 
 import micropython
-from mpy_kv import Geometry, KVCache
+from mpy_kv import cache_for, geometry_for
 from mpy_kv.arena import Arena
 from mpy_kv.pools.fixed import FixedPool
 
@@ -19,7 +20,8 @@ N = 8  # tokens of a prefill
 
 INT16 = sys.argv[1] == "int16"
 KIND = "h" if INT16 else "f"
-CODEC = sys.argv[2] if len(sys.argv) > 2 else "int8"
+CODECS = sys.argv[2].split(",") if len(sys.argv) > 2 else ["int8"]
+CODEC = CODECS[0] if len(CODECS) == 1 else (CODECS * LAYERS)[:LAYERS]
 OPTIONS = {"kv_shift": 8, "q_shift": 7, "out_shift": 9} if INT16 else {}
 
 
@@ -28,7 +30,7 @@ def filled(count, seed):
 
 
 def cache_of(**options):
-    return KVCache(Geometry(LAYERS, 8, 4, 8, codec=CODEC, **options), **OPTIONS)
+    return cache_for(geometry_for(CODEC, LAYERS, 8, 4, 8, **options), **OPTIONS)
 
 
 windowed = cache_of(window=24, sinks=4)

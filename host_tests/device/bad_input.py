@@ -128,7 +128,8 @@ def cases():
         ("524288", "lower window"),
         lambda b: KVCache(shape(layers=1, window=1 << 19, sinks=1)),
     )
-    case("a codec of sizes only", BadArgument, ("float16", "int8"), lambda b: KVCache(shape(codec="float16")))
+    case("a codec there is none of", BadArgument, ("float8", "int8"), lambda b: shape(codec="float8"))
+    case("group of float16", BadArgument, ("group 4", "float16"), lambda b: shape(codec="float16", group=4))
     case("group of float32", BadArgument, ("group 4", "float32"), lambda b: shape(codec="float32", group=4))
 
     # KVCache
@@ -329,6 +330,11 @@ def cases():
     for value in (3, -1, None, "0", 99):
         case("read(%r)" % (value,), BadArgument, "position", lambda b, n=value: b.f.read(0, "k", n))
     case("read q", BadArgument, "'q'", lambda b: b.f.read(0, "q", 0))
+    case("read(1.0)", BadArgument, "position 1.0", lambda b: b.f.read(0, "k", 1.0))
+    for value in (-1, 1.0, True, None, "0"):
+        case("place(%r)" % (value,), BadArgument, "position", lambda b, n=value: b.f.place(0, "k", n))
+    for value in ("q", None, 0, ["k"]):
+        case("place %r" % (value,), BadArgument, "which", lambda b, n=value: b.f.place(0, n, 0))
     for value in (2, -1, None, 0.0):
         case("read layer %r" % (value,), BadArgument, "layer", lambda b, n=value: b.f.read(n, "k", 0))
 

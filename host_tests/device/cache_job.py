@@ -1,8 +1,9 @@
 """Runs a recorded job on a KVCache and writes what it saw; the same file under CPython and MicroPython.
 
 usage: cache_job.py JOB DATA OUT KERNELS
-JOB: JSON {"geometry": {...}, "cache": {...}, "ops": [[...], ...]}. DATA: k, v, q, q_sinks rows of every
-token and layer, token-major. OUT: outputs of every attended token and layer, then the whole buffer.
+JOB: JSON {"geometry": {...}, "cache": {...}, "ops": [[...], ...]}; a list as codec makes a MixedCache, for
+which KERNELS may be "best". DATA: k, v, q, q_sinks rows of every token and layer, token-major. OUT: outputs
+of every attended token and layer, then the whole buffer.
 ops: ["step", t] one token; ["prefill", t, n]; ["prefill-commit", t, n] (never attended);
 ["append-only", t] (aborted); ["rollback", n]; ["seek", position].
 """
@@ -12,15 +13,27 @@ import sys
 from array import array
 
 from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.mixed import MixedCache, MixedGeometry
+
+
+def cache_of(geometry, kernel_name, **options):
+    if isinstance(geometry.get("codec"), list):
+        g = MixedGeometry(**geometry)
+        sets = None
+        if kernel_name != "best":
+            sets = {name: kernels.of(name).get(kernel_name) for name in g.types}
+        return MixedCache(g, kernels=sets, **options)
+    g = Geometry(**geometry)
+    return KVCache(g, kernels=kernels.of(g.codec).get(kernel_name), **options)
 
 
 def run(job, data, out, kernel_name):
-    g = Geometry(**job["geometry"])
     options = job["cache"]
     int16 = options.get("kv_shift") is not None
     code = "h" if int16 else "f"
     size = 2 if int16 else 4
-    cache = KVCache(g, kernels=kernels.of(g.codec).get(kernel_name), **options)
+    cache = cache_of(job["geometry"], kernel_name, **options)
+    g = cache.geometry
     q_row = g.heads * g.head_dim
     row = 2 * g.width + 2 * q_row
 

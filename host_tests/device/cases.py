@@ -7,7 +7,9 @@ import json
 import sys
 from array import array
 
+import float_cases
 import int4_cases
+import sparse_cases
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.codecs.scales import half
 from mpy_kv.errors import BadArgument
@@ -343,6 +345,8 @@ CASES = {
     "sink_positions": sink_positions,
 }
 CASES.update(int4_cases.CASES)
+CASES.update(float_cases.CASES)
+CASES.update(sparse_cases.CASES)
 
 if __name__ == "__main__":
     print(json.dumps(CASES[sys.argv[1]](kernels.get(sys.argv[2]))))

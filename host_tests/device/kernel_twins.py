@@ -1,7 +1,7 @@
 """Every call of a native kernel beside the same call of plain: results, buffer, parameters and output.
 
-usage: kernel_twins.py KERNELS [CODEC]    prints the number of calls compared; exits with 1 at the first
-difference, naming kernel, shape and place
+usage: kernel_twins.py KERNELS [CODEC [N]]    prints the number of calls compared; exits with 1 at the first
+difference, naming kernel, shape and place; N: of every Nth shape
 Shapes have windows at every remainder of a batch, rings that have wrapped, sinks with a query of their own,
 one to three slices, slices of an odd number of words and of no whole word; values are random, zero, equal
 and as large as they can be; arrays for the kernels start on every even address (int16) or word (float32).
@@ -11,6 +11,7 @@ import sys
 from array import array
 
 from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv.geometry import CODECS
 from mpy_kv.kernels.tables import TABLES
 
 # layers, heads, kv_heads, head_dim, window, sinks, group
@@ -34,8 +35,9 @@ class Twins:
         self.compared = 0
         self.shape = None
         self.codec = native.codec
-        plain = kernels.of(native.codec).get("plain")
-        for name in kernels.NAMES:
+        family = kernels.of(native.codec)
+        plain = family.get("plain")
+        for name in family.names:
             setattr(self, name, self._both(name, getattr(plain, name), getattr(native, name)))
 
     def _both(self, name, plain, native):
@@ -97,6 +99,8 @@ def vector(values, int16, odd):
 def run(twins, shape, int16):
     twins.shape = shape
     layers, heads, kv_heads, head_dim, window, sinks, group = shape
+    if not CODECS[twins.codec][2]:
+        group = None
     g = Geometry(layers, heads, kv_heads, head_dim, window, sinks, codec=twins.codec, group=group)
     cache = KVCache(g, kv_shift=[(6, 9)] * layers if int16 else None, kernels=twins)
     noise = Noise()
@@ -120,7 +124,7 @@ def run(twins, shape, int16):
 if __name__ == "__main__":
     family = kernels.of(sys.argv[2] if len(sys.argv) > 2 else "int8")
     both = Twins(family.get(sys.argv[1]))
-    for each in SHAPES:
+    for each in SHAPES[:: int(sys.argv[3]) if len(sys.argv) > 3 else 1]:
         run(both, each, True)
         run(both, each, False)
     print(both.compared)

@@ -28,6 +28,7 @@ import cache_job  # noqa: E402
 import json  # noqa: E402
 from mpy_kv import kernels  # noqa: E402
 
+import budget_job  # noqa: E402
 import pool_trace  # noqa: E402
 
 for name in ("mpy_kv.cache", "mpy_kv.sequence", "mpy_kv.pools.fixed", "mpy_kv.pools.slab_region"):
@@ -38,6 +39,11 @@ with open(sys.argv[1]) as f:
 with open(sys.argv[2], "rb") as data, open(sys.argv[3], "wb") as out:
     cache = cache_job.run(job, data, out, "plain")
 assert cache.check() == 0
+budget = {"layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 4, "window": 5}
+steps = [["step"]] * 9 + [["rollback", 2], ["step"]]
+budget_job.run({"geometry": budget, "cache": {"policy": "lfu"}, "ops": steps, "seed": 1}, "plain")
+for name in ("mpy_kv.budget.cache", "mpy_kv.budget.watching"):
+    assert type(sys.modules[name]).__name__ == "_Names", name
 for name in pool_trace.MAKERS:
     pool_trace.run(name, 1, [300])
 print(kernels.reasons)

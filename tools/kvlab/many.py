@@ -16,8 +16,8 @@ from unix_port import launcher
 
 # Figures of the app that are handed on as they are.
 _OF_THE_APP = (
-    *("requests", "tokens", "window", "sinks", "kernels", "block_tokens", "block_bytes", "total_blocks"),
-    *("peak_blocks", "shared_blocks", "kv_bytes", "buffer_bytes", "alloc_bytes_per_token"),
+    *("requests", "tokens", "window", "sinks", "codec", "kernels", "block_tokens", "block_bytes"),
+    *("total_blocks", "peak_blocks", "shared_blocks", "kv_bytes", "buffer_bytes", "alloc_bytes_per_token"),
 )
 
 
@@ -135,7 +135,8 @@ def _caches_bytes(image: Image, seen: dict[str, Any]) -> int:
     total = 0
     for ids in seen["ids"]:
         window = min(seen["window"], max(1, len(ids) - seen["sinks"]))
-        g = Geometry(c.layers, c.heads, c.kv_heads, c.head_dim, window=window, sinks=seen["sinks"])
+        shape = (c.layers, c.heads, c.kv_heads, c.head_dim)
+        g = Geometry(*shape, window=window, sinks=seen["sinks"], codec=seen["codec"])
         total += g.bytes()
     return total
 

@@ -35,12 +35,15 @@ class Telling:
     greedy: bool = False
     stop: bool = False
     codec: str | None = None
+    policy: str | None = None
+    budget: int | None = None
+    compress: str | None = None
     kernels: str | None = None
 
     def arguments(self) -> list[str]:
         words = ["--tokens", self.tokens, "--seed", self.seed]
         words += ["--temperature", self.temperature, "--top-p", self.top_p]
-        for name in ("prompt", "window", "sinks", "codec", "kernels"):
+        for name in (*("prompt", "window", "sinks"), *("codec", "policy", "budget", "compress", "kernels")):
             value = getattr(self, name)
             if value not in (None, ""):
                 words += [f"--{name}", value]
@@ -82,21 +85,25 @@ def run(
 
 
 def _with_sinks(telling: Telling, image: bytes) -> Telling:
-    """`telling`, with sinks chosen where the app's own choice would not fit beside the window."""
+    """`telling`, with sinks chosen where the app's own choice would not fit beside the window. With a policy
+    that choice is the app's."""
     from kvlab.models.image import HEADER_BYTES, Header
 
-    if telling.sinks is not None or len(image) < HEADER_BYTES:
+    asked = telling.sinks is not None or telling.policy is not None
+    if asked or len(image) < HEADER_BYTES:
         return telling
     room = max(0, Header.unpack(image).seq_len - (telling.window or 1))
     return replace(telling, sinks=room) if room < USUAL_SINKS else telling
 
 
-def with_peak(board: Board, image: bytes, told: Told) -> Told:
-    """`told` with heap_peak_bytes: the smallest heap in which the same board tells a story with the
+def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:
+    """`told` with heap_peak_bytes: the smallest heap in which the same board tells `telling` with the
     same window. A short one: the app allocates nothing per token, so its peak is that of any.
     """
     f = told.figures
-    short = Telling(tokens=8, window=f["window"], sinks=f["sinks"])
+    short = replace(telling, tokens=8, compress=None)
+    if telling.policy is None:
+        short = replace(short, window=f["window"], sinks=f["sinks"])
     with _prepared(board, image, short) as (_, script, arguments, how):
         peak = launcher.smallest_heap(
             script, arguments, board.machine, run=emulators.emulate(board), **how
@@ -176,8 +183,14 @@ def _figures(board: Board, seen: dict[str, Any], report: launcher.Report) -> dic
         "evicted_tokens": seen["evicted_tokens"],
         "window": seen["window"],
         "sinks": seen["sinks"],
+        "codec": seen["codec"],
+        "policy": seen["policy"],
+        "budget": seen["budget"],
+        "context_tokens": seen["context"],
+        "compressed_tokens": seen["compressed_tokens"],
         "position": seen["position"],
         "kernels": seen["kernels"],
+        "cache_kernels": seen["cache_kernels"],
         "seconds": seen["ms"] / 1000 if seen["ms"] is not None else report.seconds,
         "instructions": report.instructions,
     }

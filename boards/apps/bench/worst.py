@@ -4,7 +4,7 @@ usage: worst.py CALLS    runs on the emulated board alone; prints JSON
 Values, and what is done in which order, are drawn from fixed seeds. Counts are right to within four and
 include the call itself from native code. Parts of CALLS rounds each: here a cache of one layer of
 stories260K's shape (2 x 32 values, 8 query heads) with a window of 8, so that it ends; then those of
-worst_requests.py and worst_pools.py. Prints "+N" for N rounds.
+worst_requests.py, worst_pools.py, worst_policies.py and worst_tokens.py. Prints "+N" for N rounds.
 """
 
 import json
@@ -14,8 +14,10 @@ from array import array
 import micropython
 from bench import tally
 from bench.tally import Record, begin, end, fill16, fill32
-from bench.worst_pools import parts
+from bench.worst_policies import parts as policies
+from bench.worst_pools import parts as pools
 from bench.worst_requests import Paged
+from bench.worst_tokens import parts as token_policies
 
 from mpy_kv import Geometry, KVCache
 
@@ -92,8 +94,9 @@ def main(calls):
     ring = Ring()
     figures = tally.run(ring, calls)
     figures.update(tally.run(Paged(), calls))  # before the pools take their part of the heap
-    for part in parts():
-        figures.update(tally.run(part, calls))
+    for parts in (pools, policies, token_policies):
+        for part in parts():
+            figures.update(tally.run(part, calls))
     print(json.dumps({"rounds": calls, "kernels": ring.ints.kernels.name, "operations": figures}))
 
 

@@ -51,9 +51,11 @@ def open_model(
     model=None,
     window=None,
     most_window=256,
-    sinks=4,
+    sinks=None,
     group=None,
-    codec="int8",
+    codec=None,
+    policy=None,
+    budget=None,
     kernels=None,
     row_buffer_bytes=4096,
     check_crc=True,
@@ -62,9 +64,11 @@ def open_model(
     """A Llama with its cache. model: a path, a buffer, or a file open for reading; None: the board's own.
 
     A file on a memory-mapped file system (ROMFS) is read where it lies, any other one row by row.
-    window, sinks, group (values that share a scale in the cache; head_dim is finest), codec: Geometry's.
-    Without a window it is most_window, or what the model was trained for if that is less. make: what makes
-    the cache, called like make_cache.
+    window, sinks (default 4), group (values that share a scale in the cache; head_dim is finest): Geometry's.
+    codec: as make_cache, the element types that the image names unless it is given.
+    Without a window it is most_window, or what the model was trained for if that is less. policy, budget:
+    which tokens stay, and how many, sinks included (budgets.py). make: what makes the cache, called like
+    make_cache.
     """
     if type(row_buffer_bytes) is not int or not 0 <= row_buffer_bytes <= 1 << 20:
         raise BadArgument("row_buffer_bytes must be 0..1048576, got %r" % (row_buffer_bytes,))
@@ -81,12 +85,23 @@ def open_model(
             raise BadArgument("--model %s cannot be read: %s" % (model, error))
     else:
         image = Image(model, check_crc)
+    if codec is None:
+        codec = image.codec
     both = [None, None]
     if kernels is not None or codec != "int8":
         both = _kernel_sets(kernels, codec)
+    more = {}
+    if policy is not None or budget is not None:
+        window, sinks, policy = lend("stories.budgets").chosen(
+            image, policy, budget, window, most_window, sinks, codec, kernels
+        )
+        if policy is not None:
+            more["policy"] = policy
+    elif sinks is None:
+        sinks = 4
     if window is None and type(sinks) is int:
         window = max(1, min(most_window, image.seq_len - sinks))
-    cache = make(image, window=window, sinks=sinks, group=group, codec=codec, kernels=both[1])
+    cache = make(image, window=window, sinks=sinks, group=group, codec=codec, kernels=both[1], **more)
     settle("KV cache: the buffer and its objects")
     llama = Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
     settle("the model's vectors and tables")
@@ -94,23 +109,24 @@ def open_model(
 
 
 def _kernel_sets(name, codec):
-    """The app's and the cache's of that name, or the fastest; the cache's for that element type."""
+    """The app's and the cache's of that name, or the fastest; the cache's for that element type, or a dict of
+    them for a list of types."""
     from mpy_kv import kernels as kv_kernels
 
     try:
-        family = kv_kernels.of(codec)
-    except (ImportError, AttributeError):
+        families = {each: kv_kernels.of(each) for each in ([codec] if isinstance(codec, str) else codec)}
+    except (ImportError, AttributeError, TypeError):
         return None, None  # the cache refuses it
     try:
-        if name is None:
-            found = None, family.best()
-        else:
-            found = kernel_sets.get(name), family.get(name)
+        app = None if name is None else kernel_sets.get(name)
+        found = {}
+        for each in families:
+            found[each] = families[each].best() if name is None else families[each].get(name)
     except ValueError as error:
         raise BadArgument("--kernels: %s" % error)
-    family = None
+    families = None
     kv_kernels.release()
-    return found
+    return app, found[codec] if isinstance(codec, str) else found
 
 
 def settle(label):
@@ -193,17 +209,25 @@ def tell(
     greedy=False,
     stop=False,
     lock=False,
+    compress=None,
     write=None,
 ):
-    """Tell a story to `write` (default: stdout); returns the figures as a dict."""
+    """Tell a story to `write` (default: stdout); returns the figures as a dict.
+
+    compress: what part of the prompt's tokens stays when it has been read, for a cache with a policy."""
     if not isinstance(tokens, int) or tokens < 1:
         raise BadArgument("tokens must be a positive whole number, got %r" % (tokens,))
+    cache = llama.cache
+    ratio = None
+    if compress is not None:
+        ratio = lend("stories.budgets").ratio(cache, compress)
     sampler = Sampler(llama, "0" if greedy else temperature, top_p, seed)
     teller = Teller(llama, sampler, write or stdout(), stop)
     start = now()
     prompt_tokens = teller.tokenizer.encode(prompt)
     settle("tokenizer and sampler")
     teller.feed(prompt_tokens)
+    dropped = None if ratio is None else cache.compress(ratio)
     prompt_ms = since(start)
 
     start = now()
@@ -221,7 +245,6 @@ def tell(
                 micropython.heap_unlock()
         counted = after - before
     ms = since(start)
-    cache = llama.cache
     return {
         "model_id": "%08x" % llama.image.model_id,
         "kernels": llama.kernels.name,
@@ -234,6 +257,12 @@ def tell(
         "alloc_bytes_per_token": (counted + teller.told - 1) // teller.told if allocated else None,
         "window": cache.geometry.window,
         "sinks": cache.geometry.sinks,
+        "codec": cache.geometry.codec,
+        "cache_kernels": cache.kernels.name,
+        "policy": getattr(cache, "policy", "window"),  # a ring drops the oldest
+        "budget": cache.geometry.max_visible,
+        "context": llama.image.seq_len,
+        "compressed_tokens": dropped,
         "kv_bytes": cache.kv_bytes,
         "buffer_bytes": cache.buffer_bytes,
         "evicted_tokens": cache.evicted_tokens,
@@ -242,7 +271,7 @@ def tell(
     }
 
 
-_OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "kernels")
+_OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "policy", "budget", "kernels")
 _OF_MODEL += ("row_buffer_bytes", "check_crc")
 
 

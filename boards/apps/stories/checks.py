@@ -16,6 +16,10 @@ VERSION = 1
 
 _MATRIX, _VECTOR = 0, 1
 
+# Element types of a cache by the byte that names one; SEALED is of all layers or of none.
+CODECS = ("int8", "int8-int4", "float16", "sparse", "int4")
+SEALED = "int4"
+
 
 def header(image, have):
     """What an image of `have` bytes says it is: the fields of the header that Image keeps, in its order."""
@@ -43,7 +47,8 @@ def header(image, have):
         shifts_at,
         tokenizer_at,
         tokenizer_bytes,
-    ) = struct.unpack_from("<6I", data, 52)
+        codecs_at,
+    ) = struct.unpack_from("<7I", data, 52)
 
     for name, value, low, high in (
         ("dim", dim, 1, GROUP * MAX_GROUPS),
@@ -74,11 +79,13 @@ def header(image, have):
         ("tokenizer", tokenizer_at, tokenizer_bytes),
     ):
         _check_range(total_bytes, name, at, size)
+    if codecs_at:
+        _check_range(total_bytes, "element types", codecs_at, layers)
     return (
         (total_bytes, crc, model_id)
         + (dim, hidden, layers, heads, kv_heads, head_dim, vocab, seq_len, bos, eos, eps_q32)
         + (bool(flags & 1), bool(flags & 2), tensors_at, tensor_count, rope_at, shifts_at)
-        + (tokenizer_at, tokenizer_bytes)
+        + (tokenizer_at, tokenizer_bytes, codecs_at)
     )
 
 
@@ -132,6 +139,24 @@ def shifts(image):
         for i, shift in enumerate(of_layer):
             if not -31 <= shift <= 31:
                 raise ImageError("%s_shift of layer %d is %d, must be -31..31" % ("kvq"[i], layer, shift))
+
+
+def codec(image):
+    """Element type of the cache: a name, or where layers differ a list of one each; int8 if none is named."""
+    if image.codecs_at == 0:
+        return CODECS[0]
+    names = []
+    for layer, each in enumerate(image.bytes_at(image.codecs_at, image.layers)):
+        if each >= len(CODECS):
+            raise ImageError(
+                "element type %d of layer %d: this program knows 0..%d" % (each, layer, len(CODECS) - 1)
+            )
+        names.append(CODECS[each])
+    if names.count(names[0]) == len(names):
+        return names[0]
+    if SEALED in names:
+        raise ImageError("element type %s in some layers: it takes all or none" % SEALED)
+    return names
 
 
 def tokenizer(image):

@@ -17,7 +17,12 @@ usage: stories [options]
   --seed N           1                                   --greedy   always the likeliest token
   --stop             end with the first story instead of starting another
   --group N          values of the cache that share a scale (32)
-  --codec NAME       what the cache stores: int8, or int8-int4 (keys int8, values int4)
+  --codec NAME       what the cache stores: int8, int8-int4 (keys int8, values int4), int4, sparse, float16,
+                     float32 (plain kernels, which allocate) [default: what the image names, or int8]
+  --policy NAME      which tokens stay: window (the newest), or by the attention they get lru-attention,
+                     lru-peak, window-lru, lfu, lfu-decay, heavy-hitters; all of mpy_kv/eviction/tokens
+  --budget N         tokens that --policy keeps, sinks included (what --window would be)
+  --compress X       with --policy: what part of the prompt stays once it is read, such as 0.5
   --kernels NAME     thumb, viper or plain (the fastest that works)
   --row-buffer-bytes N   read at a time where flash is not memory-mapped (4096)
   --lock             hold the heap lock while telling
@@ -26,9 +31,12 @@ usage: stories [options]
 """
 
 _NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes", "requests", "block_tokens")
+_NUMBERS += ("budget",)
 _FLAGS = ("greedy", "stop", "lock")
 _TEXTS = ("model", "prompt", "temperature", "top_p", "codec", "kernels", "json", "shared_prefix")
+_TEXTS += ("policy", "compress")
 _OF_REQUESTS = ("block_tokens", "shared_prefix")
+_OF_ONE = ("policy", "budget", "compress")
 
 
 def parse(argv):
@@ -74,6 +82,10 @@ def parse(argv):
                 raise BadArgument("--%s needs --requests" % name.replace("_", "-"))
         if len(prompts) > 1:
             raise BadArgument("--prompt given %d times needs --requests" % len(prompts))
+    else:
+        for name in _OF_ONE:
+            if name in options:
+                raise BadArgument("--%s is for one story: leave it or --requests out" % name)
     return options
 
 

@@ -91,9 +91,11 @@ class Image:
             self.shifts_at,
             self.tokenizer_at,
             self.tokenizer_bytes,
+            self.codecs_at,  # 0: the image says nothing of the cache
         ) = checks.header(self, have)
         checks.tensors(self)
         checks.shifts(self)
+        self.codec = checks.codec(self)  # of the cache: a name, or a list of one a layer
         (
             self.max_token_bytes,
             self.token_offsets_at,

@@ -102,10 +102,12 @@ def open_arena(texts, tokens, at_once=None, block_tokens=16, **chosen):
     texts: how each story starts; tokens: of each story at most; chosen: options of open_model(). The room
     is for texts of which one has run its prompt before the others open: shared.blocks().
     """
+    lend("stories.shared").check_alone(chosen)
     prompts = []
 
     def make(image, kernels=None, **geometry):
         shared = lend("stories.shared")
+        shared.check_codec(geometry["codec"])
         prompts.extend(shared.tokens_of(image, texts))
         g = shared.geometry_of(image, block_tokens, geometry)
         n = shared.blocks(g, prompts, tokens, at_once or len(texts))
@@ -199,6 +201,7 @@ def tell(
         "alloc_bytes_per_token": (after - before + told - 1) // max(told, 1) if allocated else None,
         "window": pool.geometry.window,
         "sinks": pool.geometry.sinks,
+        "codec": pool.geometry.codec,
         "block_tokens": pool.geometry.block_tokens,
         "block_bytes": pool.geometry.block_bytes,
         "total_blocks": last["total_blocks"],

@@ -9,8 +9,9 @@ Lent (mpy_kv/lend.py), for a model is made once. Every 32-bit vector lies in one
 
 from array import array
 
-from mpy_kv import Geometry, KVCache
+from mpy_kv import cache_for, geometry_for
 from mpy_kv.errors import BadArgument
+from mpy_kv.lend import lend
 
 from . import image as im
 from .kernels import ACT_GROUP, ACT_HEADER, GROUP, POINT, ROOT_ONE
@@ -24,15 +25,31 @@ def _ints(*values):
     return array("i", values)
 
 
-def make_cache(image, window=None, sinks=0, capacity=None, buffer=None, kernels=None, **geometry):
+def make_cache(
+    image,
+    window=None,
+    sinks=0,
+    capacity=None,
+    buffer=None,
+    kernels=None,
+    codec=None,
+    policy=None,
+    **geometry,
+):
     """As stories.model.make_cache."""
     if capacity is None and window is None:
         window = 256
         if isinstance(sinks, int):
             window = max(1, min(window, image.seq_len - sinks))
-    g = Geometry(*shape(image), window=window, sinks=sinks, capacity=capacity, **geometry)
+    if codec is None:
+        codec = image.codec
+    g = geometry_for(codec, *shape(image), window=window, sinks=sinks, capacity=capacity, **geometry)
     check_context(image, g)
-    return KVCache(g, buffer=buffer, kernels=kernels, **shifts(image))
+    options = {"buffer": buffer, "kernels": kernels}
+    options.update(shifts(image))
+    if policy is not None:
+        return lend("stories.budgets").make(g, policy, **options)
+    return cache_for(g, **options)
 
 
 def shape(image):

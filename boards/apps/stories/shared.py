@@ -29,6 +29,24 @@ def check(requests, shared_prefix, prompt, tokens):
     return [shared_prefix + text for text in prompts]
 
 
+def check_codec(codec):
+    """BadArgument where layers differ in element type: a block of the arena holds all layers alike."""
+    if not isinstance(codec, str):
+        raise BadArgument(
+            "codec must be one for all layers, the model's image names one for each: choose with --codec"
+        )
+
+
+def check_alone(options):
+    """BadArgument where something is asked for that only a single text has."""
+    for name in ("policy", "budget"):
+        if options.get(name) is not None:
+            raise BadArgument(
+                "%s is not for several stories: requests share blocks of tokens, of which none leaves alone; "
+                "take --window" % name
+            )
+
+
 def tokens_of(image, texts):
     """The tokens of each text. Equal texts are encoded once."""
     known = {}

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,12 @@ Passage = Sequence[int]
 RESET = -1  # of the stories app's dump
 
 
-def device_logits(image: bytes, passages: Sequence[Passage], window: int) -> list[Array]:
-    """The device's logits (T-1, vocab) of each passage, every token seeing all before it.
+def device_logits(
+    image: bytes, passages: Sequence[Passage], window: int, policy: str | None = None
+) -> list[Array]:
+    """The device's logits (T-1, vocab) of each passage, which starts from an empty cache.
 
-    Each passage starts from an empty cache; `window` must be at least the longest.
+    A token sees `window` tokens, itself included: the newest, or those that `policy` keeps.
     """
     ids: list[int] = []
     for passage in passages:
@@ -44,6 +47,8 @@ def device_logits(image: bytes, passages: Sequence[Passage], window: int) -> lis
         (place / "ids").write_bytes(np.array(ids, "<i4").tobytes())
         run = "import sys; from stories import app; app.main(sys.argv[1:])"
         options = ["--model", "model", "--window", str(window), "--sinks", "0"]
+        if policy is not None:
+            options += ["--policy", policy]
         done = port.run(
             ["-c", run, *options, "--dump", "ids", "logits"],
             heap_bytes=len(image) * 2 + (32 << 20),
@@ -62,6 +67,17 @@ def device_logits(image: bytes, passages: Sequence[Passage], window: int) -> lis
     return [part / 2.0**point for part in np.split(rows, ends[:-1])]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Token policies to try on the device, each keeping so many tokens."""
+
+    policies: Sequence[str] = ()
+    budget: int = 0
+
+
+EVERYTHING = Kept()
+
+
 class Tally:
     """Sums over predicted tokens."""
 
@@ -71,6 +87,7 @@ class Tally:
         self.device_nats = 0.0
         self.agree = 0
         self.stored_nats: dict[int, float] = {}
+        self.policy_nats: dict[str, float] = {}
 
 
 def _judge(
@@ -79,6 +96,7 @@ def _judge(
     passages: Sequence[Passage],
     window: int,
     groups: Sequence[int],
+    kept: Kept,
     done: Callable[[int], None],
 ) -> Tally:
     """One worker's share."""
@@ -97,6 +115,13 @@ def _judge(
                 nats = model.nats(passage, kv_transform=codec.transform).sum()
                 tally.stored_nats[g] = tally.stored_nats.get(g, 0.0) + nats
             done(1)
+    for policy in kept.policies:
+        processes.check_going_on()
+        found = device_logits(image, passages, kept.budget, policy)
+        tally.policy_nats[policy] = sum(
+            cross_entropy(device, passage[1:]).sum() for passage, device in zip(passages, found, strict=True)
+        )
+        done(len(passages))
     return tally
 
 
@@ -105,12 +130,14 @@ def measure(
     image: bytes,
     passages: Sequence[Passage],
     groups: Sequence[int],
+    kept: Kept = EVERYTHING,
     done: Callable[[int], None] = lambda _n: None,
 ) -> dict[str, Any]:
     """The figures of `kvlab bench loss`. `groups`: group sizes of int8 storage to measure alone.
 
     int8_gN_ppl_pct: change of perplexity when only keys and values are stored as int8 in groups
     of N and all else stays float32. device_change_pct: change of the loss in nats, whole pipeline.
+    policies: of each, the device's loss and its change of perplexity against the device that keeps all.
     """
     longest = max(len(p) - 1 for p in passages)
     workers = min(os.cpu_count() or 1, len(passages))
@@ -118,9 +145,7 @@ def measure(
     tallies = []
     with ThreadPoolExecutor(workers) as pool:
         with processes.signals_held():
-            jobs = [
-                pool.submit(_judge, model, image, share, longest, groups, done) for share in shares
-            ]
+            jobs = [pool.submit(_judge, model, image, share, longest, groups, kept, done) for share in shares]
         for job in processes.as_completed(jobs):
             tallies.append(job.result())
     tokens = sum(t.tokens for t in tallies)
@@ -137,4 +162,11 @@ def measure(
     for g in groups:
         nats = sum(t.stored_nats[g] for t in tallies) / tokens
         figures[f"int8_g{g}_ppl_pct"] = 100 * float(np.expm1(nats - float_nats))
+    if kept.policies:
+        figures["budget"] = kept.budget
+        figures["policies"] = {}
+    for policy in kept.policies:
+        nats = sum(t.policy_nats[policy] for t in tallies) / tokens
+        change = 100 * float(np.expm1(nats - device_nats))
+        figures["policies"][policy] = {"nats": nats, "perplexity_change_pct": change}
     return figures

@@ -1,4 +1,5 @@
-"""The tables of docs/PERFORMANCE.md, made of the figures of `kvlab bench ... --target qemu`.
+"""The tables of docs/PERFORMANCE.md, and of what choices cost in docs/CHOOSING.md, made of the figures of
+`kvlab bench ... --target qemu`.
 
 A table stands between `<!-- NAME -->` and `<!-- end -->`; all else on the page is written by hand.
 """
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from kvlab import files, paths
-from kvlab.bench import kernels, tokens, worst
+from kvlab.bench import choices, kernels, tokens, worst
 from kvlab.errors import BadInput
 
 PAGE = paths.ROOT / "docs" / "PERFORMANCE.md"
+CHOOSING = paths.ROOT / "docs" / "CHOOSING.md"
 
 Figures = Mapping[str, Any]
 
@@ -78,8 +80,24 @@ def dearest(figures: Figures, names: Sequence[str]) -> str:
     return _table(("", "calls", "min", "mean", "max", "at call"), rows)
 
 
-WORST = {"worst": worst.RING, "worst_pools": worst.POOLS, "worst_requests": worst.REQUESTS}
+WORST = {
+    "worst": worst.RING,
+    "worst_pools": worst.POOLS,
+    "worst_requests": worst.REQUESTS,
+    "worst_policies": worst.POLICIES,
+    "worst_tokens": worst.TOKENS,
+}
 NAMES = ("products", "calls", "token", "storing", "limits", *WORST)
+CHOICES = ("codec_costs", "policy_costs")
+
+
+def costs(figures: Figures) -> dict[str, str]:
+    """The tables of docs/CHOOSING.md, of what `bench choices` counts."""
+    made = (
+        _table(choices.CODECS_HEADER, choices.codec_rows(figures)),
+        _table(choices.POLICIES_HEADER, choices.policy_rows(figures)),
+    )
+    return dict(zip(CHOICES, made, strict=True))
 
 
 def tables(of_kernels: Figures, of_tokens: Figures, of_worst: Figures) -> dict[str, str]:
@@ -98,27 +116,27 @@ def read(text: str) -> dict[str, str]:
     return dict(found)
 
 
-def rewritten(text: str, new: Mapping[str, str]) -> str:
+def rewritten(text: str, new: Mapping[str, str], option: str = "--page") -> str:
     """The page with `new` in place of its tables. BadInput unless each has its place."""
     for name, table in new.items():
         before, start, rest = text.partition(f"<!-- {name} -->\n")
         _old, end, after = rest.partition("<!-- end -->")
         if not end:
-            raise BadInput(f"--page: no place for the table {name}: <!-- {name} --> ... <!-- end -->")
+            raise BadInput(f"{option}: no place for the table {name}: <!-- {name} --> ... <!-- end -->")
         text = f"{before}{start}{table}\n{end}{after}"
     return text
 
 
-def check(page: Path) -> None:
+def check(page: Path, names: Sequence[str] = NAMES, option: str = "--page") -> None:
     """BadInput unless it is a page with a place for every table."""
     try:
-        text = files.existing_file(page, "--page").read_text(encoding="utf-8")
+        text = files.existing_file(page, option).read_text(encoding="utf-8")
     except ValueError as error:
-        raise BadInput(f"--page {page}: not a page of text") from error
-    rewritten(text, dict.fromkeys(NAMES, ""))
+        raise BadInput(f"{option} {page}: not a page of text") from error
+    rewritten(text, dict.fromkeys(names, ""), option)
 
 
-def write(page: Path, *figures: Figures) -> None:
-    """Put the tables of `figures` (of kernels, tokens, worst) into a page that check() has let pass."""
-    text = rewritten(page.read_text(encoding="utf-8"), tables(*figures))
-    files.write(page, text.encode(), "--page")
+def write(page: Path, new: Mapping[str, str], option: str = "--page") -> None:
+    """Put tables into a page that check() has let pass."""
+    text = rewritten(page.read_text(encoding="utf-8"), new, option)
+    files.write(page, text.encode(), option)

@@ -9,6 +9,8 @@ from kvlab.bench import targets
 from kvlab.bench.targets import Steps
 
 CALLS = 100_000
+BLOCK_POLICIES = ("lru", "fifo", "lfu", "hybrid", "sieve", "s3fifo")
+ENTRIES, FEW_ENTRIES = 64, 16
 
 RING = ("append_int16", "append_float32", "append_again", "attend", "commit", "rollback")
 POOLS = (
@@ -28,16 +30,29 @@ REQUESTS = tuple(
         *("rollback", "open", "open_found", "fork", "close"),
     )
 )
+POLICIES = (
+    *(f"{name}_{call}" for name in BLOCK_POLICIES for call in ("touch", "insert", "evict")),
+    *(f"{name}_{FEW_ENTRIES}_evict" for name in BLOCK_POLICIES),
+)
+TOKENS = (
+    *(f"budget_{call}" for call in ("append", "append_gaps", "attend", "commit", "rollback")),
+    *(
+        f"{kernel}_{ENTRIES}"
+        for kernel in ("shares", "peaks", "survey", "watch_used", "watch_mass", "watch_decayed")
+    ),
+)
 OPERATIONS = {
     "a ring": RING,
     "pools of 4 KiB": POOLS,
     "requests in 10 blocks of 4 tokens": REQUESTS,
+    f"eviction policies of {ENTRIES} entries": POLICIES,
+    f"a budget of tokens, and its kernels over {ENTRIES} of them": TOKENS,
 }
 COLUMNS = ("calls", "min", "mean", "max", "max_at_call")
 
 # Of boards/apps/bench/worst.py, each of so many rounds: the ring; fixed, parts of its blocks, both in batches
-# of 16, the four other pools; requests.
-PARTS = 10
+# of 16, the four other pools; requests; each policy with many entries and with few; a budget and its kernels.
+PARTS = 10 + 2 * len(BLOCK_POLICIES) + 2
 
 
 def steps(calls: int) -> int:
@@ -53,7 +68,7 @@ def measure(calls: int, done: Steps) -> dict[str, Any]:
     figures = targets.run(targets.QEMU, "worst.py", [calls], done)
     return {
         "target": targets.QEMU,
-        **targets.ordered(figures, "operations", *RING, *POOLS, *REQUESTS, *COLUMNS),
+        **targets.ordered(figures, "operations", *RING, *POOLS, *REQUESTS, *POLICIES, *TOKENS, *COLUMNS),
     }
 
 

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from kvlab import options, output, paths
-from kvlab.bench import kernels, page, targets, tokens, worst
+from kvlab.bench import choices, kernels, page, targets, tokens, worst
 from kvlab.errors import BadInput
+from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -262,14 +263,17 @@ def show_limits(limits: dict[str, Any], names: Sequence[str]) -> None:
     type=click.IntRange(100, 10_000_000),
     default=worst.CALLS,
     show_default=True,
-    help="Rounds; in each about one call of every operation of ring and pools, and a step of a request.",
+    help="Rounds; in each about one call of every operation of ring, pools and policies, and a step of a"
+    " request.",
 )
 @output.json_option
 def worst_command(target: str, calls: int, json_path: Path | None) -> None:
-    """Fewest, mean and most instructions of each call of cache, pools and requests, and when the most came.
+    """Fewest, mean and most instructions of each call of cache, pools, requests and eviction policies, and
+    when the most came.
 
-    One layer of 2 x 32 values, a window of 8, pools of 4 KiB, up to four requests in 10 blocks; values and
-    order at random from fixed seeds, the call itself included.
+    One layer of 2 x 32 values, a window or budget of 8, pools of 4 KiB, up to four requests in 10 blocks,
+    policies over 64 blocks or tokens and over 16; values and order at random from fixed seeds, the call
+    itself included.
     """
     prepare(target)
     with output.progress("Rounds", worst.steps(calls)) as done:
@@ -403,6 +407,35 @@ def show_policies(figures: dict[str, Any]) -> None:
 
 
 @command.command(
+    name="choices",
+    epilog="""Example:
+
+\b
+  kvlab bench choices --json out/choices.json
+""",
+)
+@target_option(ports=False)
+@output.json_option
+def choices_command(target: str, json_path: Path | None) -> None:
+    """Instructions that each element type and each token policy costs a token.
+
+    stories260K's shape, int16 numbers, 128 tokens in view. QK, AV: of a token in view, in one layer, all 8
+    heads; append, attend: of a layer; token: append, attend and commit of all 5 layers. Under a policy each
+    token evicts one. docs/CHOOSING.md has what they lose beside it.
+    """
+    prepare(target)
+    with output.progress("Measuring", choices.STEPS) as done:
+        figures = choices.measure(done)
+    for title, header, rows in (
+        ("Element types, thumb kernels unless said", choices.CODECS_HEADER, choices.codec_rows(figures)),
+        ("Token policies, int8", choices.POLICIES_HEADER, choices.policy_rows(figures)),
+    ):
+        output.table(f"{title}: instructions, {figures['in_view']} tokens in view", rows, header)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+
+
+@command.command(
     name="page",
     epilog="""Example:
 
@@ -419,31 +452,47 @@ def show_policies(figures: dict[str, Any]) -> None:
     help="Page with places for the tables [default: docs/PERFORMANCE.md].",
 )
 @click.option(
+    "--choices-page",
+    "choices_path",
+    type=options.OutFile(),
+    default=page.CHOOSING,
+    metavar="FILE",
+    help="Page with places for those of `bench choices` [default: docs/CHOOSING.md].",
+)
+@click.option(
     "--calls",
     type=click.IntRange(100, 10_000_000),
     default=worst.CALLS,
     show_default=True,
     help="Of `bench worst`.",
 )
-def page_command(page_path: Path, calls: int) -> None:
-    """Run kernels, tokens and worst on the emulated board and renew the tables of docs/PERFORMANCE.md."""
+def page_command(page_path: Path, choices_path: Path, calls: int) -> None:
+    """Run kernels, tokens, worst and choices on the emulated board, renew docs/PERFORMANCE.md, CHOOSING.md.
+
+    Only the tables are new.
+    """
     page.check(page_path)
+    page.check(choices_path, page.CHOICES, "--choices-page")
     prepare(targets.QEMU)
-    steps = kernels.STEPS + tokens.steps(targets.QEMU, tokens.POSITIONS) + worst.steps(calls)
+    steps = kernels.STEPS + tokens.steps(targets.QEMU, tokens.POSITIONS) + worst.steps(calls) + choices.STEPS
     with output.progress("Measuring", steps) as done:
         of_kernels = kernels.measure(targets.QEMU, done)
         of_tokens = tokens.measure(targets.QEMU, paths.SHIPPED, tokens.POSITIONS, done)
         of_worst = worst.measure(calls, done)
-    page.write(page_path, of_kernels, of_tokens, of_worst)
-    click.echo(f"{paths.shown(page_path)}: its tables are renewed")
+        of_choices = choices.measure(done)
+    page.write(page_path, page.tables(of_kernels, of_tokens, of_worst))
+    page.write(choices_path, page.costs(of_choices), "--choices-page")
+    for path in (page_path, choices_path):
+        click.echo(f"{paths.shown(path)}: its tables are renewed")
 
 
 @command.command(
     name="loss",
-    epilog="""Example:
+    epilog="""Examples:
 
 \b
   kvlab bench loss --model stories260K.bin --text stories.jsonl --json out/loss.json
+  kvlab bench loss --model stories260K.bin --text stories.jsonl --policy lru-peak --policy window --budget 64
 """,
 )
 @click.option("--model", required=True, metavar="FILE", help="llama2.c checkpoint.")
@@ -454,15 +503,31 @@ def page_command(page_path: Path, calls: int) -> None:
 @click.option(
     "--passages", type=click.IntRange(min=1), metavar="N", help="Only the first N passages."
 )
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(sorted(TOKEN_POLICIES)),
+    help="Also the device that keeps --budget tokens by this policy; may be repeated.",
+)
+@click.option("--budget", type=click.IntRange(min=1), metavar="N", help="Tokens that --policy keeps.")
 @output.json_option
 def loss_command(
-    model: str, tokenizer: str | None, text: str, passages: int | None, json_path: Path | None
+    model: str,
+    tokenizer: str | None,
+    text: str,
+    passages: int | None,
+    policies: tuple[str, ...],
+    budget: int | None,
+    json_path: Path | None,
 ) -> None:
     """Loss of the fixed-point device against the same model in float32, on FILE.
 
     The device's figures come from its own integers, run on the unix port. Also: what storing keys
-    and values as int8 costs alone, in groups of 32 and of 8.
+    and values as int8 costs alone, in groups of 32 and of 8; what forgetting tokens costs the device.
     """
+    if bool(policies) != (budget is not None):
+        raise BadInput("--policy and --budget belong together: give both or neither")
     import numpy as np
 
     from kvlab.bench import loss
@@ -478,6 +543,8 @@ def loss_command(
     checkpoint, words = load_checkpoint(path, named, option="--model")
     c = checkpoint.config
     check_context(c, f"--model {path.name}")
+    if budget is not None and budget > c.seq_len:
+        raise BadInput(f"--budget {budget}: {path.name} was trained for {c.seq_len} tokens: lower it")
     groups = [
         g
         for g in GROUPS
@@ -487,8 +554,9 @@ def loss_command(
     with output.progress("Converting", calibrate.STEPS) as done:
         image = convert(checkpoint, words, done=done)
     reference = Reference(c, checkpoint.weights, np.float32)
-    with output.progress("Passages", len(found)) as done:
-        figures = loss.measure(reference, image, found, groups, done)
+    kept = loss.Kept(policies, budget or 0)
+    with output.progress("Passages", len(found) * (1 + len(policies))) as done:
+        figures = loss.measure(reference, image, found, groups, kept, done)
     rows = [
         ("text", f"{figures['passages']:,} passages, {figures['tokens']:,} predicted tokens"),
         ("float32", f"{figures['float32_nats']:.4f} nats/token"),
@@ -504,6 +572,13 @@ def loss_command(
             f"{figures[f'int8_g{g}_ppl_pct']:+.3f} % perplexity",
         )
         for g in groups
+    ]
+    rows += [
+        (
+            f"device, {name} of {budget} tokens",
+            f"{of['nats']:.4f} nats/token ({of['perplexity_change_pct']:+.2f} % perplexity)",
+        )
+        for name, of in figures.get("policies", {}).items()
     ]
     output.table(
         "Loss on held-out text" if where.suffix == ".jsonl" else f"Loss on {where.name}", rows

@@ -58,9 +58,10 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
     for name in ("demo.json", "index.html", *pictures.NAMES):
         files.prepare(out / name, "--out")
     click.echo(f"{board.title}, {output.size(board.machine.heap_bytes)} of heap. The model: {path.name}.\n")
-    told = story.tell(board, image.data, story.Telling(tokens=tokens), stream=True)
+    telling = story.Telling(tokens=tokens)
+    told = story.tell(board, image.data, telling, stream=True)
     with output.waiting("Searching for the smallest heap it runs in ..."):
-        told = story.with_peak(board, image.data, told)
+        told = story.with_peak(board, image.data, telling, told)
     stories.show(board, told)
     with output.waiting("Drawing ..."):
         drawn = pictures.draw_all(told, image.data, board.title, out)

@@ -10,8 +10,7 @@ from kvlab import boards, output, profiles
 from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import WEIGHTS, Layers
-from mpy_kv.geometry import CODECS
+from kvlab.plan.sizes import CODECS, WEIGHTS, Layers
 
 
 @click.command(

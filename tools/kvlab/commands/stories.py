@@ -13,6 +13,7 @@ from kvlab.boards import Board
 from kvlab.errors import BadInput
 from kvlab.options import Decimal
 from mpy_kv.codecs import NAMES
+from mpy_kv.eviction import tokens as tokens_kept
 
 if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     from kvlab import many
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 \b
   kvlab stories --board rp2040 --model stories260K.bin --tokens 40 --greedy
   kvlab stories --board qemu_arm --tokens 40 --greedy
+  kvlab stories --board rp2040 --codec int8-int4 --policy lru-attention --budget 64
+  kvlab stories --prompt "Once upon a time" --policy lru-peak --budget 64 --compress 0.5
   kvlab stories --board rp2350 --requests 4 --shared-prefix "Once upon a time there was a dragon."
 """
 )
@@ -79,7 +82,7 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     "--sinks",
     type=click.IntRange(min=0),
     metavar="N",
-    help="First tokens kept on top [default: 4].",
+    help="First tokens kept on top [default: 4, none under a policy that weighs tokens].",
 )
 @click.option(
     "--temperature", type=Decimal(0, 100), default="0.8", show_default=True, help="0 is greedy."
@@ -104,7 +107,26 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 @click.option(
     "--codec",
     type=click.Choice(NAMES),
-    help="What the cache stores: 8 bits a number, or keys in 8 and values in 4 [default: int8].",
+    help="What the cache stores [default: what a board image names, or int8]. float32 is for reference: plain"
+    " kernels, which allocate.",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(tuple(tokens_kept.POLICIES)),
+    help="Which tokens stay: the newest, or by the attention they get; docs/CHOOSING.md compares them"
+    " [default: window].",
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tokens that --policy keeps, sinks included [default: the window's size].",
+)
+@click.option(
+    "--compress",
+    type=Decimal(0, 1),
+    metavar="X",
+    help="With --policy: what part of the prompt stays once it is read, such as 0.5.",
 )
 @click.option(
     "--kernels",
@@ -140,6 +162,9 @@ def command(
     greedy: bool,
     stop: bool,
     codec: str | None,
+    policy: str | None,
+    budget: int | None,
+    compress: str | None,
     kernels: str | None,
     firmware: str | None,
     peak: bool,
@@ -166,12 +191,21 @@ def command(
         "greedy": greedy,
         "stop": stop,
         "codec": codec,
+        "policy": policy,
+        "budget": budget,
+        "compress": compress,
         "kernels": kernels,
     }
     if requests is not None:
         for name, given in (("--peak", peak), ("--firmware", firmware is not None)):
             if given:
                 raise BadInput(f"{name}: not with --requests; leave one of them out")
+        for name, alone in (("--policy", policy), ("--budget", budget), ("--compress", compress)):
+            if alone is not None:
+                raise BadInput(
+                    f"{name}: is for one story, as requests share blocks of tokens; with --requests take"
+                    " --window"
+                )
         if len(prompts) not in (0, 1, requests):
             raise BadInput(
                 f"--prompt: given {len(prompts)} times; --requests {requests} takes one, or one for each"
@@ -202,7 +236,7 @@ def command(
     told = story.tell(board, image.data, telling, stream=True)
     if peak:
         with output.waiting("Searching for the smallest heap it runs in ..."):
-            told = story.with_peak(board, image.data, told)
+            told = story.with_peak(board, image.data, telling, told)
     show(board, told)
     if json_path is not None:
         output.write_json(json_path, {"model": str(path), **told.figures})
@@ -253,6 +287,19 @@ def _tell_on_firmware(
     return f
 
 
+def _beyond(f: dict[str, Any]) -> list[tuple[str, str]]:
+    """What to say of a text longer than what the model was trained for, if tokens stay for long."""
+    if f["policy"] == "window" or f["position"] <= f["context_tokens"]:
+        return []
+    return [
+        (
+            "beyond the context",
+            f"{f['position']:,} tokens, trained for {f['context_tokens']:,}: a policy keeps what is further"
+            " away than the model knows; take --window, or --stop",
+        )
+    ]
+
+
 def show(board: Board, told: story.Told) -> None:
     """The figures below a story."""
     f = told.figures
@@ -267,10 +314,19 @@ def show(board: Board, told: story.Told) -> None:
             f"{output.size(f['kv_bytes'])} visible, {output.size(f['buffer_bytes'])} in all",
         ),
         (
-            "window",
+            f["policy"],
             f"{f['window']:,} tokens and {f['sinks']} sinks; {f['evicted_tokens']:,} tokens evicted",
         ),
-        ("allocated per token", f"{f['alloc_bytes_per_token']:,} B"),
+        *_beyond(f),
+        (
+            "element types",
+            f"{f['codec'] if isinstance(f['codec'], str) else ', '.join(f['codec'])};"
+            f" {f['cache_kernels']} kernels",
+        ),
+        (
+            "allocated per token",
+            f"{f['alloc_bytes_per_token']:,} B" + ", by its plain kernels" * (f["codec"] == "float32"),
+        ),
         (
             "heap",
             f"{output.size(f['heap_live_bytes'])} live of {output.size(f['heap_limit_bytes'])}",

@@ -8,10 +8,9 @@ from typing import Any
 
 from kvlab.errors import BadInput
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import WEIGHTS, Need, need
+from kvlab.plan.sizes import CODECS, MOST_GROUP, WEIGHTS, Need, need
 from kvlab.plan.targets import Part, Target
 from mpy_kv.codecs import NAMES as STORED
-from mpy_kv.geometry import CODECS
 
 MOST_TOKENS = 1 << 26  # how far the search for the largest context goes
 
@@ -152,9 +151,10 @@ def _need(model: Model, q: Question) -> Need:
 
 
 def _with(q: Question, **changes: Any) -> Question:
-    """Another question; a group stays only where the codec has scales."""
+    """Another question; a group stays only where the codec has scales, and such groups."""
     changed = Question(**{**vars(q), **changes})
-    if changed.group is not None and not CODECS[changed.codec][2]:
+    codec, group = changed.codec, changed.group
+    if group is not None and (not CODECS[codec][2] or group > MOST_GROUP.get(codec, group)):
         return Question(**{**vars(changed), "group": None})
     return changed
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 from kvlab.errors import BadInput
 from kvlab.plan.shape import Model
+from mpy_kv import geometry, geometry_for
 from mpy_kv.errors import BadArgument
-from mpy_kv.geometry import CODECS, Geometry
 
 _OPTIONS = {"window": "--window", "sinks": "--sinks", "capacity": "--tokens", "group": "--group"}
-WEIGHTS = [codec for codec, (k_bits, v_bits, _) in CODECS.items() if k_bits == v_bits]
+# Element types, see mpy_kv.geometry; int4 in sealed blocks, where what is not sealed yet is int8.
+CODECS = {**geometry.CODECS, "int4": (4, 4, True)}
+MOST_GROUP = {"sparse": geometry.SPARSE_GROUP, "int4": 32}  # where --group has a limit
+WEIGHTS = [codec for codec, (k_bits, v_bits, _) in geometry.CODECS.items() if k_bits == v_bits]
 LATENT_GROUP = 32  # values that share a scale where a latent is stored as scaled codes
 
 
@@ -95,7 +98,8 @@ def _layers(
         return Layers(count, window, sinks, visible, count * visible * a_token, count * slots * a_token)
     shape = {"capacity": tokens} if window is None else {"window": window, "sinks": sinks}
     try:
-        g = Geometry(count, model.heads, model.kv_heads, model.head_dim, **shape, codec=codec, group=group)
+        heads = (count, model.heads, model.kv_heads, model.head_dim)
+        g = geometry_for(codec, *heads, **shape, group=group)
     except BadArgument as error:
         raise BadInput(_as_typed(str(error))) from error
     return Layers(count, window, sinks, visible, g.kv_bytes(visible), g.bytes())
