@@ -292,6 +292,8 @@ stories.main(model=sys.argv[1], report=False, **parse(sys.argv[2:]))
 print("@@@" + json.dumps(sorted(sys.modules)))
 """
 
+FOR_A_MOMENT = ("audit", "params", "plain", "refusals", "selfcheck", "setup")
+
 OPTIONAL = (
     "mpy_kv.budget",
     "mpy_kv.eviction",
@@ -309,8 +311,9 @@ OPTIONAL = (
         (("--policy", "window", "--budget", 20), ("mpy_kv.eviction",)),
         (("--policy", "lru-peak", "--compress", "0.5"), ("mpy_kv.budget", "mpy_kv.eviction")),
         (("--codec", "int4"), ("mpy_kv.sealed",)),
+        *((("--codec", name), ()) for name in ("float16", "int8-int4", "sparse")),
     ],
-    ids=["nothing asked for", "window", "policy", "int4"],
+    ids=["nothing asked for", "window", "policy", "int4", "float16", "int8-int4", "sparse"],
 )
 def test_what_nobody_asks_for_is_not_loaded(
     words: tuple[object, ...], wanted: tuple[str, ...], tmp_path: Path
@@ -322,7 +325,10 @@ def test_what_nobody_asks_for_is_not_loaded(
     assert done.status == 0, done.stderr
     loaded = json.loads(done.stdout.split("@@@")[1])
     assert {name for name in OPTIONAL if name in loaded} == set(wanted)
-    assert "stories.budgets" not in loaded  # nor what was needed for a moment
+    # Nor what was needed for a moment, nor what that needed.
+    assert "stories.budgets" not in loaded
+    parts = [name.split(".") for name in loaded]
+    assert [name for name in parts if name[0] == "mpy_kv" and name[-1] in FOR_A_MOMENT] == []
 
 
 # --- kvlab ---------------------------------------------------------------------------------------

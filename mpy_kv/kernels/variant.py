@@ -34,6 +34,11 @@ class Variant(Family):
         made.codec = self._codec
         return made
 
+    def _try(self, name, loader):
+        # The base's check, on which that of a variant builds, is taken back with it.
+        lend(self._base.package + ".selfcheck")
+        return Family._try(self, name, loader)
+
     def _rest(self, kernels):
         return {name: getattr(kernels, name) for name in self._others}
 

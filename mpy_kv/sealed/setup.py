@@ -2,12 +2,14 @@
 
 from array import array
 
-from .. import setup
 from ..arena import Arena
 from ..errors import BadArgument
-from ..kernels import params as P
-from ..kernels.int4 import params as P4
+from ..lend import lend
 from .geometry import BLOCK, SealedGeometry
+
+setup = lend("mpy_kv.setup")
+P = lend("mpy_kv.kernels.params")
+P4 = lend("mpy_kv.kernels.int4.params")
 
 
 def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):

@@ -228,6 +228,7 @@ def tell(
     settle("tokenizer and sampler")
     teller.feed(prompt_tokens)
     dropped = None if ratio is None else cache.compress(ratio)
+    take_back()
     prompt_ms = since(start)
 
     start = now()

@@ -90,16 +90,17 @@ def _moved(kernels):
 
 def compare(reference, candidate):
     """"" if the sets agree, else where they first differ."""
-    checks = []
     for peak, bits, exponent in ((0, 20, -14), (0, 3, -30), (1, 20, -8), (1, 15, 9)):
-        checks.append(("uses", _shares, (peak, bits, exponent)))
+        if _shares(reference, peak, bits, exponent) != _shares(candidate, peak, bits, exponent):
+            return "uses(%d, %d, %d)" % (peak, bits, exponent)
     for length, recent in ((13, 0), (20, 9), (9, 20)):
-        checks.append(("survey", _found, (length, recent)))
+        if _found(reference, length, recent) != _found(candidate, length, recent):
+            return "survey(%d, %d)" % (length, recent)
     for kind in (T.USED, T.MASS, T.DECAYED):
+        most = 3 << 27 if kind == T.MASS else 5000
         for hole, rows in ((_RING, 1), (0, 200), (4, 1)):
-            checks.append(("watch", _watched, (kind, hole, rows, 3 << 27 if kind == T.MASS else 5000)))
-    checks.append(("move", _moved, ()))
-    for name, run, arguments in checks:
-        if run(reference, *arguments) != run(candidate, *arguments):
-            return "%s%r" % (name, arguments)
+            if _watched(reference, kind, hole, rows, most) != _watched(candidate, kind, hole, rows, most):
+                return "watch(%d, %d, %d)" % (kind, hole, rows)
+    if _moved(reference) != _moved(candidate):
+        return "move"
     return ""
