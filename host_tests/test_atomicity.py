@@ -379,5 +379,6 @@ def test_rollback_and_seek_broken_off_anywhere(move: Callable[[Model], None], pe
         model.step()
         assert model.outputs == done.outputs, where
         assert stored(cache) == stored(done.cache), where
+        assert cache.evicted_tokens == done.cache.evicted_tokens, where
         at += 1
     assert at > 5

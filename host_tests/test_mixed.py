@@ -338,13 +338,9 @@ def test_a_layer_left_out_is_named() -> None:
     with pytest.raises(StepError, match="1 of 3 layers stored; layer 1 is missing"):
         cache.commit()
     for layer in (3, -1, True, 1.0, None, "0", 10**20):
-        for call in (
-            lambda: cache.place(layer, "k", 0),  # noqa: B023
-            lambda: cache.read(layer, "k", 0),  # noqa: B023
-            lambda: cache.layer_geometry(layer),  # noqa: B023
-        ):
+        for call, about in ((cache.place, ["k", 0]), (cache.read, ["k", 0]), (cache.layer_geometry, [])):
             with pytest.raises(BadArgument, match=r"layer must be 0\.\.2"):
-                call()
+                call(layer, *about)
     for position in (-1, 1.0, None):
         with pytest.raises(BadArgument, match="position must be a whole number"):
             cache.place(0, "v", position)

@@ -527,6 +527,15 @@ def test_commit_refuses_ids(ids: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("about", "named"),
+    [((0, "k", "0"), "position"), ((0, "k", -1), "position"), ((0, "q", 0), "which"), ((9, "k", 0), "layer")],
+)
+def test_place_refuses(about: tuple, named: str) -> None:
+    with pytest.raises(BadArgument, match=named):
+        requests_of(8).open().place(*about)
+
+
+@pytest.mark.parametrize(
     ("options", "named"),
     [
         ({"blocks": 0}, "blocks"), ({"blocks": True}, "blocks"), ({"max_requests": 0}, "max_requests"),

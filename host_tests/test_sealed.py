@@ -452,6 +452,15 @@ def test_refusals_name_what_to_use():
         SealedCache(geometry_for("int4", 1, 1, 1, 4, capacity=1 << 20))
 
 
+def test_places_that_are_none():
+    cache = SealedCache(SealedGeometry(1, 1, 1, 4, window=40))
+    for layer, which, position in ((1, "k", 0), (0, "q", 0), (0, "k", -1), (0, "k", 1.0)):
+        with pytest.raises(BadArgument, match="^(layer|which|position) must be"):
+            cache.place(layer, which, position)
+        with pytest.raises(BadArgument, match="must be|is not visible"):
+            cache.read(layer, which, position)
+
+
 def test_the_right_cache_for_each_codec():
     assert type(cache_for(g := geometry_for("int4", 1, 1, 1, 4), None, None, kernels=PLAIN)) is SealedCache
     assert repr(g).startswith("SealedGeometry(")

@@ -49,6 +49,29 @@ def test_the_element_types_of_the_cache(mapped: bool) -> None:
         assert Image(made if mapped else io.BytesIO(made)).codec == want
 
 
+@pytest.mark.parametrize("more", [1, 4, 15])
+def test_element_types_start_on_a_multiple_of_16(more: int) -> None:
+    """Whatever the length of the image that they are added to."""
+    data = tiny()[2] + bytes(more)
+    data = patched(data, 8, "I", len(data))
+    layers = Image(data).layers
+    made = with_codecs(HostImage.parse(data), ["sparse"] * layers)
+    assert Image(made).codec == "sparse"
+    assert HostImage.parse(made).codecs == ("sparse",) * layers
+    assert len(with_codecs(HostImage.parse(made), ["int8"] * layers)) == len(made)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("size", [0, 1, 15])
+def test_a_tokenizer_without_its_counts_is_refused(size: int, mapped: bool) -> None:
+    """Where the image ends before them, too."""
+    data = tiny()[2] + bytes(size)
+    data = patched(data, 8, "I", len(data))
+    data = patched(data, 68, "II", len(data) - size, size)
+    with pytest.raises(ImageError, match=f"tokenizer of {size} bytes: its counts alone take 16"):
+        Image(data if mapped else io.BytesIO(data))
+
+
 def test_trailing_bytes_of_a_partition_do_no_harm() -> None:
     data = tiny()[2]
     assert Image(data + b"\xff" * 5000).dim == Image(io.BytesIO(data + b"\xff" * 700)).dim == 32

@@ -122,10 +122,12 @@ class KVCache(Sequence):
             self._refuse("seek_early")
         self.abort()
         self._floor = position
-        skipped = position - self.length
-        self._turn[_HIGH] = position
+        self._gone_then = self._gone - (position - self.length)
+        self._then = position
+        self._turn[_HIGH] = position + 1  # beyond the length: where this is cut, the next step aborts
         self.length = position
-        self._gone -= skipped
+        self._settle_gone()
+        self._turn[_HIGH] = position
 
     def place(self, layer, which, position):
         """Where in `buffer` a token's vector lies, which: "k" or "v": offsets of head 0's codes and of group

@@ -90,7 +90,10 @@ class Geometry:
                 "(mpy_kv.geometry_for finds it)"
             )
         if not isinstance(codec, str) or codec not in CODECS:
-            raise BadArgument("codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS))))
+            known = ", ".join(sorted(CODECS))
+            raise BadArgument(
+                "codec %r is unknown; known: %s; geometry_for takes int4 and a type a layer too" % (codec, known)
+            )
         self.codec = codec
         bits, v_bits, scaled = CODECS[codec]
         if capacity is None:

@@ -93,7 +93,10 @@ class Sequence:
         # State. Each change is ordered so that an exception between any two lines (KeyboardInterrupt may
         # come anywhere) leaves the state before it, or the state after it: the store that decides comes last.
         self.length = 0  # tokens committed = position of the next one; written by commit, rollback, seek
-        self._gone = 0  # evicted tokens less the positions that show them: see evicted_tokens
+        # Evicted tokens less the positions that show them, see evicted_tokens; and what that is once `length`
+        # is _then, where one move changes both.
+        self._gone = self._gone_then = 0
+        self._then = -1
         self._floor = 0  # no ring token before this position is visible; beyond length: the window is empty
         self._layers = g.layers
         self._mark = bytearray(g.layers)
@@ -136,7 +139,7 @@ class Sequence:
     @property
     def evicted_tokens(self):
         """Tokens that were committed and left the window for good (not those rolled back)."""
-        return self._gone + self.length - self._visible_count()
+        return self._gone_now() + self.length - self._visible_count()
 
     # Storing
 
@@ -411,8 +414,18 @@ class Sequence:
                 self._staged_v[layer] = None
             self._holding = False
 
+    def _gone_now(self):
+        return self._gone_then if self.length == self._then else self._gone
+
+    def _settle_gone(self):
+        """Before the length moves on from a move of it. May be cut and run again."""
+        self._gone = self._gone_now()
+        self._then = -1
+
     def abort(self):
         """Forget the uncommitted step. What a long prefill has overwritten is gone in all layers alike."""
+        if self._then >= 0:
+            self._settle_gone()
         low = self._lost(self._turn[_HIGH])
         if low > self.length:
             low = self.length
@@ -435,8 +448,11 @@ class Sequence:
             low = self.length
         kept = length if length > self.geometry.sinks else self.geometry.sinks
         if low > kept:
-            self._gone += low - kept
-        self.length = length
+            self._gone_then = self._gone + low - kept
+            self._then = length
+        self.length = length  # until below _HIGH has what it was: where this is cut, the next step aborts
+        if low > kept:
+            self._settle_gone()
         self._turn[_HIGH] = length
 
     # Looking

@@ -50,11 +50,12 @@ class Bench:
         self.arena = Arena(256)
         self.pool = FixedPool(self.arena, 2, 32)
         self.block = self.pool.alloc(32)
-        # Pools of 512 bytes with one block in use, the largest 128.
+        # Pools of 512 bytes with one block in use, the largest 128. Marks are given: counted up, they depend
+        # on how many pools were made before, and one of another size may know a handle.
         self.pools = {
-            "fixed": FixedPool(Arena(512), 4, 128),
-            "slab": SlabPool(Arena(512), 256, 2, (16, 128)),
-            "slab+region": SlabRegionPool(Arena(512), 256, 2, (16, 128), 2),
+            "fixed": FixedPool(Arena(512), 4, 128, tag=1),
+            "slab": SlabPool(Arena(512), 256, 2, (16, 128), tag=2),
+            "slab+region": SlabRegionPool(Arena(512), 256, 2, (16, 128), 2, tag=3),
         }
         self.blocks = {}
         for name in self.pools:

@@ -543,7 +543,7 @@ class Request(Sequence):
     def take_over(self, other):
         """Be where `other`, whose table this one has, is: for fork."""
         self.length = other.length
-        self._gone = other._gone
+        self._gone = other._gone_now()
         self._floor = other._floor
         self._turn[_HIGH] = other._turn[_HIGH]
         for k in range(4):

@@ -489,7 +489,7 @@ class SealedCache(Sequence):
 
     def place(self, layer, which, position):
         """As KVCache.place, of the form the token has: where it is sealed, SealedGeometry.place4."""
-        self._check_layer(layer)
+        self._check_place(layer, which, position)
         g = self.geometry
         if self.sealed(layer, position):
             return g.place4(self._codes[layer], which, position)

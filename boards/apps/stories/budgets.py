@@ -22,7 +22,7 @@ def chosen(image, policy, budget, window, most_window, sinks, codec, kernels):
     known = sorted(tokens.POLICIES)
     if policy is None:
         raise BadArgument("budget %r needs --policy: one of %s" % (budget, ", ".join(known)))
-    if policy not in tokens.POLICIES:
+    if not isinstance(policy, str) or policy not in tokens.POLICIES:
         raise BadArgument("policy %r is unknown; known: %s" % (policy, ", ".join(known)))
     ring = policy == RING
     if sinks is None:

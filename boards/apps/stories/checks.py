@@ -162,6 +162,8 @@ def codec(image):
 def tokenizer(image):
     """(bytes of the longest token, where offsets, ranks, order and text lie): every offset and entry of the
     tables is one that the program may follow."""
+    if image.tokenizer_bytes < 16:
+        raise ImageError("tokenizer of %d bytes: its counts alone take 16" % image.tokenizer_bytes)
     at, end = image.tokenizer_at, image.tokenizer_at + image.tokenizer_bytes
     vocab, longest, blob_bytes, _ = struct.unpack("<4I", image.bytes_at(at, 16))
     if vocab != image.vocab:

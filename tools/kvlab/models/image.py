@@ -315,10 +315,10 @@ def with_codecs(image: Image, codecs: Sequence[str]) -> bytes:
         raise BadInput(f"{image.name}: {len(ids)} element types for {image.config.layers} layers")
     _parse_codecs(ids, image.name)
     header = image.header
-    at = header.codecs_off or len(image.data)
+    at = header.codecs_off or _aligned(len(image.data))
     out = bytearray(image.data)
     if not header.codecs_off:
-        out += bytes(_aligned(len(ids)))
+        out += bytes(at + _aligned(len(ids)) - len(out))
     out[at : at + len(ids)] = ids
     out[:HEADER_BYTES] = replace(header, total_bytes=len(out), codecs_off=at).pack()
     struct.pack_into("<I", out, 12, zlib.crc32(out[CRC_FROM:]))
