@@ -522,3 +522,11 @@ def test_the_largest_window_is_that_of_the_emulator(name, tmp_path, needs_data):
 def test_codecs_are_those_of_the_device():
     question = Question(100, "int8")
     assert set(planner.plan(STORIES, board("rp2040"), question).by_codec) == set(NAMES)
+
+
+@pytest.mark.parametrize(("codec", "said"), [("int8", False), ("int4", True), ("float32", False)])
+def test_code_of_another_element_type_is_not_counted_and_said_so(codec, said):
+    """The program was measured with int8."""
+    found = planner.plan(STORIES, board("rp2350"), Question(64, codec))
+    assert [f"counted with int8; {codec} has more code" in text for text in found.warnings] == [True] * said
+    assert not planner.plan(STORIES, profile("server"), Question(64, codec)).warnings

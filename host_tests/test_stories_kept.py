@@ -404,3 +404,25 @@ def test_the_smallest_heap_is_that_of_the_same_policy(monkeypatch: pytest.Monkey
     assert (pairs["--policy"], pairs["--budget"], pairs["--codec"]) == ("lfu", "40", "float16")
     assert pairs["--tokens"] == "8"
     assert not {"--window", "--sinks", "--compress"} & set(found)
+
+
+def test_the_report_says_what_compress_did_and_which_kernels_allocate(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from kvlab.commands import stories
+
+    f: dict[str, Any] = dict.fromkeys(("heap_peak_bytes", "instructions", "machine_code_bytes"))
+    f |= {"tokens": 5, "seconds": 0.1, "kernels": "viper", "kv_bytes": 1, "buffer_bytes": 2}
+    f |= {"policy": "lfu", "window": 9, "sinks": 0, "evicted_tokens": 3, "compressed_tokens": 3}
+    f |= {"position": 6, "context_tokens": 512, "heap_live_bytes": 4, "heap_limit_bytes": 5}
+    f |= {"codec": "float32", "cache_kernels": "plain", "alloc_bytes_per_token": 7}
+    stories.show(boards.load("rp2040"), story.Told(f, SimpleNamespace()))
+    shown = capsys.readouterr().out
+    assert "3 tokens dropped once the prompt was read" in shown
+    assert "7 B, by plain kernels" in shown
+    f |= {"compressed_tokens": None, "codec": ["int8", "sparse"], "alloc_bytes_per_token": 0}
+    stories.show(boards.load("rp2040"), story.Told(f, SimpleNamespace()))
+    shown = capsys.readouterr().out
+    assert "compressed" not in shown
+    assert "element types" in shown
+    assert "by plain kernels" not in shown

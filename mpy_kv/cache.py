@@ -26,6 +26,8 @@ from .lend import lend
 from .sequence import Sequence
 
 _HIGH = const(4)  # of Sequence._turn
+_GONE_THEN = const(6)
+_THEN = const(7)
 
 # Those of kernels/params.py that run per token, as constants: a test holds the two together.
 _N = const(0)
@@ -122,8 +124,8 @@ class KVCache(Sequence):
             self._refuse("seek_early")
         self.abort()
         self._floor = position
-        self._gone_then = self._gone - (position - self.length)
-        self._then = position
+        self._turn[_GONE_THEN] = self._gone - (position - self.length)
+        self._turn[_THEN] = position
         self._turn[_HIGH] = position + 1  # beyond the length: where this is cut, the next step aborts
         self.length = position
         self._settle_gone()

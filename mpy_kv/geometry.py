@@ -91,9 +91,7 @@ class Geometry:
             )
         if not isinstance(codec, str) or codec not in CODECS:
             known = ", ".join(sorted(CODECS))
-            raise BadArgument(
-                "codec %r is unknown; known: %s; geometry_for takes int4 and a type a layer too" % (codec, known)
-            )
+            raise BadArgument("codec %r is unknown; known: %s; to geometry_for int4 too" % (codec, known))
         self.codec = codec
         bits, v_bits, scaled = CODECS[codec]
         if capacity is None:

@@ -42,6 +42,9 @@ _RUNS_OF = const(2)  # position whose runs of visible slots the kernels' paramet
 _RUNS_FLOOR = const(3)
 _HIGH = const(4)  # at least 1 + highest position whose slot may have been written since
 _STEP = const(5)  # tokens of this step; 0: none is begun, and the marks mean nothing
+# Where one move changes length and _gone: what _gone is once the length is _THEN; -1: it is as it is.
+_GONE_THEN = const(6)
+_THEN = const(7)
 
 # Those of kernels/params.py that run per token, as constants: a test holds the two together.
 _CODES = const(5)
@@ -93,14 +96,11 @@ class Sequence:
         # State. Each change is ordered so that an exception between any two lines (KeyboardInterrupt may
         # come anywhere) leaves the state before it, or the state after it: the store that decides comes last.
         self.length = 0  # tokens committed = position of the next one; written by commit, rollback, seek
-        # Evicted tokens less the positions that show them, see evicted_tokens; and what that is once `length`
-        # is _then, where one move changes both.
-        self._gone = self._gone_then = 0
-        self._then = -1
+        self._gone = 0  # evicted tokens less the positions that show them: see evicted_tokens, _GONE_THEN
         self._floor = 0  # no ring token before this position is visible; beyond length: the window is empty
         self._layers = g.layers
         self._mark = bytearray(g.layers)
-        self._turn = array("i", [0, 0, -1, 0, 0, 0])  # see _NEXT
+        self._turn = array("i", [0, 0, -1, 0, 0, 0, 0, -1])  # see _NEXT
         self._holding = False  # whether any of these may be an array
         self._staged_k = [None] * g.layers
         self._staged_v = [None] * g.layers
@@ -415,16 +415,16 @@ class Sequence:
             self._holding = False
 
     def _gone_now(self):
-        return self._gone_then if self.length == self._then else self._gone
+        return self._turn[_GONE_THEN] if self.length == self._turn[_THEN] else self._gone
 
     def _settle_gone(self):
         """Before the length moves on from a move of it. May be cut and run again."""
         self._gone = self._gone_now()
-        self._then = -1
+        self._turn[_THEN] = -1
 
     def abort(self):
         """Forget the uncommitted step. What a long prefill has overwritten is gone in all layers alike."""
-        if self._then >= 0:
+        if self._turn[_THEN] >= 0:
             self._settle_gone()
         low = self._lost(self._turn[_HIGH])
         if low > self.length:
@@ -448,8 +448,8 @@ class Sequence:
             low = self.length
         kept = length if length > self.geometry.sinks else self.geometry.sinks
         if low > kept:
-            self._gone_then = self._gone + low - kept
-            self._then = length
+            self._turn[_GONE_THEN] = self._gone + low - kept
+            self._turn[_THEN] = length
         self.length = length  # until below _HIGH has what it was: where this is cut, the next step aborts
         if low > kept:
             self._settle_gone()

@@ -165,6 +165,7 @@ def show(board: Board, told: Told) -> None:
         ),
         ("prompt tokens found", f"{f['reused_tokens']:,}, not computed again"),
         ("window", f"{f['window']:,} tokens and {f['sinks']} sinks of each story"),
+        ("element type", f["codec"]),
         ("allocated per token", f"{f['alloc_bytes_per_token']:,} B"),
         (
             "heap",

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,21 +84,40 @@ def _plain(value: Any) -> Any:
 
 
 def table(title: str, rows: Iterable[Sequence[str]], header: Sequence[str] = ()) -> None:
-    """Print rows of text as a table; cut to the terminal's width only where there is one."""
+    """Print rows of text as a table, folded to the terminal's width where there is one; no word is cut, so
+    that a table of many columns may be wider."""
     from rich import box
     from rich.table import Table
 
+    rows = list(rows)
     grid = Table(
         title=title, title_justify="left", box=box.SIMPLE, show_header=bool(header), pad_edge=False
     )
-    for name in header:
-        grid.add_column(name)
+    console = _console()
+    columns = list(zip_longest(*rows, header, fillvalue=""))
+    between = 3 * len(columns) - 1
+    widths = _widths(columns, (console.width if console.is_terminal else 160) - between)
+    for width, column in zip(widths, columns, strict=True):
+        grid.add_column(column[-1] if header else "", width=width)
     for row in rows:
         grid.add_row(*row)
-    console = _console()
-    if not console.is_terminal:
-        console = _console(width=160)
-    console.print(grid)
+    _console(width=max(console.width, sum(widths) + between)).print(grid)
+
+
+def _widths(columns: Iterable[Sequence[str]], room: int) -> list[int]:
+    """Of columns of cells, together no more than `room` where their longest words allow it."""
+    from rich.cells import cell_len
+
+    wanted, least = [], []
+    for column in columns:
+        wanted.append(max(cell_len(line) for cell in column for line in (cell or " ").split("\n")))
+        least.append(max((cell_len(word) for cell in column for word in cell.split()), default=1))
+    while sum(wanted) > room:
+        slack = [have - need for have, need in zip(wanted, least, strict=True)]
+        if not max(slack):
+            break
+        wanted[slack.index(max(slack))] -= 1
+    return wanted
 
 
 def _console(**how: Any) -> Any:

@@ -125,7 +125,7 @@ def show(found: planner.Plan) -> None:
         rows.append(("layers", "; ".join(_kind(part) for part in one.layers)))
     rows += [
         ("largest context", f"{found.largest_context:,} tokens{_trained(found)}"),
-        ("most requests at once", f"{found.most_requests:,} requests of that size"),
+        ("most requests at once", f"{found.most_requests:,} of that size"),
         (
             "read for a token",
             f"{output.size(found.weights_read_bytes)} of weights, {output.size(found.kv_read_bytes)} of KV",

@@ -36,7 +36,8 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
 @click.option(
     "--model",
     metavar="FILE",
-    help="llama2.c checkpoint or board image [default: stories260K where found, else the shipped model].",
+    help="llama2.c checkpoint or board image [default: stories260K where `kvlab doctor` finds it, else the"
+    " shipped model].",
 )
 @click.option("--tokenizer", metavar="FILE", help="Of a checkpoint [default: the one beside it].")
 @click.option(
@@ -271,18 +272,19 @@ def show(f: dict[str, Any], codecs: Sequence[str]) -> None:
     if "float32_nats" in f:
         rows.append(("float32", f"{f['float32_nats']:.4f} nats/token"))
     output.table("Quality", rows)
-    head = ("perplexity (%)", "95 % interval", "divergence (nats)", "top 1 (%)")
+    head = ("perplexity\n(%)", "95 % interval", "divergence\n(nats)", "top 1\n(%)")  # 80 columns hold it
     if codecs:
+        output.table("Element types", [(name, *_columns(f[name])) for name in codecs], ("", *head))
         output.table(
-            f"Element types; bytes a token of {f['context_tokens']:,} tokens",
+            f"Bytes a token of {f['context_tokens']:,} tokens",
             [
                 (
-                    *(name, *_columns(f[name]), f"{f[name]['bytes_per_token']:,.1f}"),
+                    *(name, f"{f[name]['bytes_per_token']:,.1f}"),
                     *(f"{f[name]['allocated_bytes_per_token']:,.1f}", f"{f[name]['of_float16']:.3f}"),
                 )
                 for name in codecs
             ],
-            ("", *head, "bytes", "allocated", "of float16"),
+            ("", "stored", "allocated", "stored / float16"),
         )
     if f.get("policies"):
         output.table(

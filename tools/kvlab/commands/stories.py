@@ -126,7 +126,7 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     "--compress",
     type=Decimal(0, 1),
     metavar="X",
-    help="With --policy: what part of the prompt stays once it is read, such as 0.5.",
+    help="With --policy: what part of the prompt stays once it is read, above 0 and at most 1, such as 0.5.",
 )
 @click.option(
     "--kernels",
@@ -287,6 +287,13 @@ def _tell_on_firmware(
     return f
 
 
+def _compressed(f: dict[str, Any]) -> list[tuple[str, str]]:
+    """What --compress did."""
+    if f["compressed_tokens"] is None:
+        return []
+    return [("compressed", f"{f['compressed_tokens']:,} tokens dropped once the prompt was read")]
+
+
 def _beyond(f: dict[str, Any]) -> list[tuple[str, str]]:
     """What to say of a text longer than what the model was trained for, if tokens stay for long."""
     if f["policy"] == "window" or f["position"] <= f["context_tokens"]:
@@ -317,15 +324,17 @@ def show(board: Board, told: story.Told) -> None:
             f["policy"],
             f"{f['window']:,} tokens and {f['sinks']} sinks; {f['evicted_tokens']:,} tokens evicted",
         ),
+        *_compressed(f),
         *_beyond(f),
         (
-            "element types",
+            "element types" if isinstance(f["codec"], (list, tuple)) else "element type",
             f"{f['codec'] if isinstance(f['codec'], str) else ', '.join(f['codec'])};"
             f" {f['cache_kernels']} kernels",
         ),
         (
             "allocated per token",
-            f"{f['alloc_bytes_per_token']:,} B" + ", by its plain kernels" * (f["codec"] == "float32"),
+            f"{f['alloc_bytes_per_token']:,} B"
+            + ", by plain kernels" * (f["alloc_bytes_per_token"] > 0 and f["cache_kernels"] == "plain"),
         ),
         (
             "heap",

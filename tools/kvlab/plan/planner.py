@@ -255,6 +255,10 @@ def _warnings(model: Model, target: Target, q: Question, one: Need) -> list[str]
         )
     if target.kind == "board" and q.codec not in STORED:
         said.append(f"{q.codec} is a size to compare with: caches on a board store {', '.join(STORED)}")
+    elif target.kind == "board" and q.codec not in ("int8", "float32"):  # as `measured` has it, or plain
+        said.append(
+            f"the program is counted with int8; {q.codec} has more code, docs/CHOOSING.md says how much"
+        )
     if model.latent:
         said.append("keys and values are one latent a layer: bytes of it, no buffer of mpy_kv")
     return said
