@@ -12,6 +12,7 @@ from tiny_model import write_tiny
 
 from kvlab import boards, cli, profiles
 from kvlab.errors import BadInput
+from kvlab.models import image as images
 from kvlab.plan import models, planner, sizes, targets
 from kvlab.plan.planner import Question, pack
 from mpy_kv import Geometry, KVCache, kernels
@@ -429,6 +430,14 @@ def test_a_checkpoint_its_image_and_the_app(shape, tmp_path):
             assert targets.app_array_bytes(from_image, sinks, mapped) == llama.ram_bytes()
 
 
+def test_an_image_that_names_element_types(tmp_path):
+    image = stories_fixtures.tiny()[2]
+    codecs = ["int8", *["float16"] * (images.Image.parse(image).config.layers - 1)]
+    (tmp_path / "named.mkvm").write_bytes(images.with_codecs(images.Image.parse(image), codecs))
+    found = models.find(str(tmp_path / "named.mkvm"))
+    assert f"its image names element types by layer ({', '.join(codecs)})" in found.warnings[0]
+
+
 def test_a_checkpoint_without_its_tokenizer(tmp_path, kvlab):
     checkpoint, tokenizer = write_tiny(tmp_path)
     tokenizer.unlink()
@@ -524,9 +533,13 @@ def test_codecs_are_those_of_the_device():
     assert set(planner.plan(STORIES, board("rp2040"), question).by_codec) == set(NAMES)
 
 
-@pytest.mark.parametrize(("codec", "said"), [("int8", False), ("int4", True), ("float32", False)])
-def test_code_of_another_element_type_is_not_counted_and_said_so(codec, said):
-    """The program was measured with int8."""
-    found = planner.plan(STORIES, board("rp2350"), Question(64, codec))
-    assert [f"counted with int8; {codec} has more code" in text for text in found.warnings] == [True] * said
-    assert not planner.plan(STORIES, profile("server"), Question(64, codec)).warnings
+def test_the_code_of_other_element_types_counts():
+    """What a board has beside the cache, with int8 and with others; a profile has it reserved."""
+    for name in ("rp2040", "esp32s3", "qemu_arm"):
+        beside = {codec: board(name).beside(STORIES, 4, codec) for codec in NAMES}
+        totals = {codec: sum(part.bytes for part in parts) for codec, parts in beside.items()}
+        least, most = totals["int8"], totals["int4"]
+        assert totals["float32"] == least
+        assert all(least < totals[codec] < most for codec in ("int8-int4", "sparse", "float16"))
+        assert len({part.source for part in beside["int4"]}) == 3
+    assert profile("server").beside(STORIES, 0, "int4") == profile("server").beside(STORIES, 0, "int8")

@@ -67,6 +67,9 @@ def from_file(path: Path, name: str | None = None) -> Model:
         c, size = image.config, len(image.data)
         tokenizer = image.header.tokenizer_bytes
         warnings: tuple[str, ...] = ()
+        if image.codecs is not None:
+            named = ", ".join(image.codecs)
+            warnings = (f"its image names element types by layer ({named}): a plan is of one, see --codec",)
     else:
         try:
             with path.open("rb") as f:

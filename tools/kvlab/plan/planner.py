@@ -117,7 +117,7 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
             raise BadInput(f"{name} {codec}: unknown; known: {', '.join(known)}")
     one = _need(model, q)
     weights, weights_read = target.weights_part(model, q.weights)
-    beside = target.beside(model, q.sinks)
+    beside = target.beside(model, q.sinks, q.codec)
     kv_read = q.batch * one.kv_bytes
     seconds = weights_read / target.weights.read_bytes_per_s.value
     seconds += kv_read / target.main.read_bytes_per_s.value
@@ -161,7 +161,7 @@ def _with(q: Question, **changes: Any) -> Question:
 
 def _rest(model: Model, target: Target, q: Question) -> int:
     """What shares the areas with the caches, weights included where they lie there."""
-    total = sum(part.bytes for part in target.beside(model, q.sinks))
+    total = sum(part.bytes for part in target.beside(model, q.sinks, q.codec))
     return total if target.weights_apart else total + target.weights_part(model, q.weights)[0].bytes
 
 
@@ -255,10 +255,6 @@ def _warnings(model: Model, target: Target, q: Question, one: Need) -> list[str]
         )
     if target.kind == "board" and q.codec not in STORED:
         said.append(f"{q.codec} is a size to compare with: caches on a board store {', '.join(STORED)}")
-    elif target.kind == "board" and q.codec not in ("int8", "float32"):  # as `measured` has it, or plain
-        said.append(
-            f"the program is counted with int8; {q.codec} has more code, docs/CHOOSING.md says how much"
-        )
     if model.latent:
         said.append("keys and values are one latent a layer: bytes of it, no buffer of mpy_kv")
     return said

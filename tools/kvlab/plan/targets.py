@@ -67,19 +67,19 @@ class Target:
         part = Part(f"weights ({weights})", round(count * each), self.weights.name, source)
         return part, round(read * each)
 
-    def beside(self, model: Model, sinks: int) -> list[Part]:
-        """What shares the areas with the caches, whatever their size; weights come on top."""
+    def beside(self, model: Model, sinks: int, codec: str) -> list[Part]:
+        """What shares the areas with caches of that codec, whatever their size; weights come on top."""
         if self.profile is not None:
             fact = self.profile.reserved_bytes
             return [Part("system and runtime", fact.value, self.main.name, fact.source)]
         assert self.board is not None
         mapped = self.board.memory_mapped_flash
-        code = measured(self.board.machine.port)
+        program, more = measured(self.board.machine.port, codec)
         arrays = app_array_bytes(model, sinks, mapped)
-        return [
-            Part("program and its objects", code.value, self.main.name, code.source),
-            Part("the app's arrays", arrays, self.main.name, "boards/apps/stories/model.py"),
-        ]
+        parts = [Part("program and its objects", program.value, self.main.name, program.source)]
+        if more is not None:
+            parts.append(Part(f"what {codec} has more", more.value, self.main.name, more.source))
+        return [*parts, Part("the app's arrays", arrays, self.main.name, "boards/apps/stories/model.py")]
 
     def limits(self, model: Model, visible: int, buffers: Sequence[int]) -> list[str]:
         """What the app and an mpy_kv cache on a board refuse, whatever the memory."""
@@ -96,9 +96,12 @@ class Target:
         return said
 
 
-def measured(port: str) -> Fact:
-    """What the program takes of the heap beside the cache and the app's arrays, by MicroPython port."""
-    return Fact(**json.loads(MEASURED.read_text(encoding="utf-8"))[port])
+def measured(port: str, codec: str) -> tuple[Fact, Fact | None]:
+    """What the program takes of the heap beside the cache and the app's arrays, by MicroPython port, with
+    int8; and what that codec has more, None if it has no native kernels of its own."""
+    found = json.loads(MEASURED.read_text(encoding="utf-8"))[port]
+    more = found["codecs"].get(codec)
+    return Fact(**found["program"]), None if more is None else Fact(**more)
 
 
 def of_board(board: Board) -> Target:
