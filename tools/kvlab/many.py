@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from kvlab import output, story
 from kvlab.boards import Board
@@ -24,6 +24,8 @@ _OF_THE_APP = (
 @dataclass(frozen=True)
 class Telling(story.Telling):
     """What to tell: story i of `requests` begins with shared_prefix and its prompt, its seed is seed + i."""
+
+    ROOM: ClassVar[str] = "--requests, --tokens, --window or --block-tokens"
 
     requests: int = 2
     shared_prefix: str = ""
@@ -67,12 +69,7 @@ def tell(board: Board, image: Image, telling: Telling, *, stream: bool = False) 
 
     BadInput and FellShort as story.run raises them.
     """
-    try:
-        seen, report = story.run(board, image.data, telling, stream=stream)
-    except FellShort as short:
-        if not str(short).startswith("does not fit: "):
-            raise
-        raise FellShort(f"{short}; lower --requests, --tokens, --window or --block-tokens") from None
+    seen, report = story.run(board, image.data, telling, stream=stream)
     alone = []
     with output.progress("Telling each alone", telling.requests) as done:
         for i in range(telling.requests):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from kvlab import emulators, paths
 from kvlab.boards import Board
@@ -24,6 +24,8 @@ USUAL_SINKS = 4  # what the app takes unless it is told
 @dataclass(frozen=True)
 class Telling:
     """What to tell; the fields are the options of the app (`boards/apps/stories/app.py`)."""
+
+    ROOM: ClassVar[str] = "--window or --budget"  # what to lower where it does not fit
 
     tokens: int = 200
     prompt: str = ""
@@ -79,7 +81,7 @@ def run(
     telling = _with_sinks(telling, image)
     with _prepared(board, image, telling) as (place, script, arguments, how):
         report = emulators.emulate(board)(script, arguments, board.machine, stream=stream, **how)
-        _judge(report)
+        _judge(report, telling)
         seen: dict[str, Any] = json.loads((place / _FIGURES).read_text())
     return seen, report
 
@@ -144,7 +146,7 @@ def _prepared(
         yield place, paths.BOARDS / board.name / "main.py", arguments, how
 
 
-def _judge(report: launcher.Report) -> None:
+def _judge(report: launcher.Report, telling: Telling) -> None:
     """Turn an emulated run that did not end well into this program's error."""
     if report.fits:
         return
@@ -154,7 +156,8 @@ def _judge(report: launcher.Report) -> None:
             raise BadInput(line[len(_COMPLAINT) :])
     if report.outcome not in ("ok", "does not fit"):
         sys.stderr.write(report.stderr)  # a fault of the app: show where
-    raise FellShort(report.verdict)
+    remedy = f"; lower {telling.ROOM}" if report.verdict.startswith("does not fit: ") else ""
+    raise FellShort(report.verdict + remedy)
 
 
 def as_typed(text: str) -> str:

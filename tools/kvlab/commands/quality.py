@@ -374,6 +374,7 @@ def _draw(
         return
     from kvlab.plots import quality_budget, quality_frontier, quality_keys
     from kvlab.quality import kinds, policies, ranges
+    from mpy_kv.codecs import NAMES
 
     frontier, budget, keys = pictures
     of = f"{figures['model']}, {figures['tokens']:,} tokens: {figures['text']}"
@@ -381,7 +382,9 @@ def _draw(
     with output.waiting("Drawing ..."):
         if codecs:
             shown = {name: figures[name] for name in codecs}
-            quality_frontier.draw(shown, [kinds.WARNING], f"Loss against bytes\n{of}", frontier, "--out")
+            unbuilt = [name for name in codecs if name not in (*NAMES, kinds.WARNING)]
+            title = f"Loss against bytes\n{of}"
+            quality_frontier.draw(shown, [kinds.WARNING], unbuilt, title, frontier, "--out")
             found = ranges.key_ranges(harness.model, harness.passages[:KEYS_PASSAGES])
             quality_keys.draw(found, f"Why int4 keys need channels\n{figures['model']}", keys, "--out")
             drawn += [frontier, keys]

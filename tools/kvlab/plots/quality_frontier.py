@@ -25,17 +25,22 @@ def frontier(points: Mapping[str, tuple[float, float]]) -> list[str]:
 
 
 def draw(
-    codecs: Mapping[str, Mapping[str, Any]], warnings: Sequence[str], title: str, path: Path, option: str
+    codecs: Mapping[str, Mapping[str, Any]],
+    warnings: Sequence[str],
+    unbuilt: Sequence[str],
+    title: str,
+    path: Path,
+    option: str,
 ) -> None:
-    """codecs: figures by name, `warnings` those that nobody should take."""
+    """codecs: figures by name; warnings: those that nobody should take; unbuilt: those that no device has."""
     figure, whole = sheet(title, width=12, height=5.4)
     whole.remove()
     left, right = figure.subplots(1, 2)
-    _points(left, codecs, warnings, "perplexity_change_pct")
+    _points(left, codecs, warnings, unbuilt, "perplexity_change_pct")
     left.set_yscale("symlog", linthresh=_LINEAR_PCT)
     left.axhline(0, color="black", linewidth=0.8)
     left.set_ylabel("change of perplexity against float32 (%), with its 95 % interval")
-    _points(right, codecs, warnings, "kld")
+    _points(right, codecs, warnings, unbuilt, "kld")
     right.set_yscale("log")
     right.set_ylabel("KL divergence from float32 (nats a token)")
     for axes in (left, right):
@@ -46,7 +51,13 @@ def draw(
     save(figure, path, option)
 
 
-def _points(axes: Axes, codecs: Mapping[str, Mapping[str, Any]], warnings: Sequence[str], key: str) -> None:
+def _points(
+    axes: Axes,
+    codecs: Mapping[str, Mapping[str, Any]],
+    warnings: Sequence[str],
+    unbuilt: Sequence[str],
+    key: str,
+) -> None:
     points = {name: (each["bytes_per_token"], each[key]) for name, each in codecs.items()}
     best = frontier({name: point for name, point in points.items() if name not in warnings})
     axes.plot(*zip(*(points[name] for name in best)), color=COLOURS[1], linewidth=1.5, label="frontier")
@@ -57,8 +68,11 @@ def _points(axes: Axes, codecs: Mapping[str, Mapping[str, Any]], warnings: Seque
         if interval:
             axes.vlines(size, *interval, color=colour, linewidth=1.2)
         label = "warning: int4 keys, one scale a token" if warned else None
+        if name in unbuilt:
+            label = "no device has it"
         mark, width = ("X", 9) if warned else ("o", 6)
-        axes.plot(size, loss, mark, color=colour, markersize=width, label=label)
+        inside = "white" if name in unbuilt else colour
+        axes.plot(size, loss, mark, color=colour, markerfacecolor=inside, markersize=width, label=label)
         # The line of the frontier leads from the upper left to the lower right.
         top = interval[1] if interval and name not in best else loss
         if name not in best:
