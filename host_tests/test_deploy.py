@@ -122,7 +122,7 @@ def test_a_dry_run_writes_nothing(kvlab, deploy_to, board):
 def test_the_shipped_model_is_the_default(kvlab, board, tmp_path):
     report = tmp_path / "deploy.json"
     status, _, err = kvlab(
-        "deploy", "--board", "rp2040", "--port", board.port, "--force", "--dry-run", "--json", report
+        "deploy", "--board", "rp2040", "--port", board.port, "--mpy", "--force", "--dry-run", "--json", report
     )
     assert status == 0, err
     assert {"path": "model.mkvm", "bytes": len(MODEL)} in json.loads(report.read_text())["copied"]

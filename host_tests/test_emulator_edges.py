@@ -388,6 +388,8 @@ def test_a_signal_ends_the_board_too_and_leaves_nothing(tmp_path, number, status
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # One ignored by whoever started the tests, as nohup does, stays ignored.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         home = Path(process.stdout.readline().strip())
@@ -395,7 +397,10 @@ def test_a_signal_ends_the_board_too_and_leaves_nothing(tmp_path, number, status
         assert process.stdout.readline() == "on\n"
         assert home.exists()
         process.send_signal(number)
-        assert process.wait(30) == status
+        try:
+            assert process.wait(30) == status
+        finally:
+            process.kill()
         assert process.stderr is not None
         assert process.stderr.read().strip() in ("kvlab: interrupted", "kvlab: terminated")
     assert gone(pid)

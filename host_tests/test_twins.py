@@ -215,7 +215,7 @@ def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]
         assert used - extra == plain[name] - extra, name
 
 
-STEPS = {"NEXT": 0, "LAST": 1, "RUNS_OF": 2, "RUNS_FLOOR": 3, "HIGH": 4, "STEP": 5}
+STEPS = {"NEXT": 0, "LAST": 1, "RUNS_OF": 2, "RUNS_FLOOR": 3, "HIGH": 4, "STEP": 5, "GONE_THEN": 6, "THEN": 7}
 MARKS = {"NOTHING": 0, "STORED": 1, "STAGED": 2, "CUT": 3}
 
 

@@ -84,8 +84,8 @@ def check_room(plan: Plan) -> None:
         return
     raise FellShort(
         f"the board's file system has {plan.space.free_bytes:,} bytes free, {plan.needed_bytes:,} are needed"
-        " (a file that is replaced stays until the new one is whole): remove files from it"
-        " (mpremote fs rm), or deploy a smaller --model"
+        " (a file that is replaced stays until the new one is whole): deploy with --mpy,"
+        " remove files from it (mpremote fs rm), or choose a smaller --model"
     )
 
 
