@@ -4,27 +4,15 @@ usage: av_cost.py    prints JSON {kernels: {codec: {width: [a product, a call at
 instructions of encoding one token's key and value of 32 float32 each
 """
 
-import gc
 import json
 from array import array
 
-import instructions
+from call_cost import cost
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.kernels import params as P
 
 RUNS = 32
 FEW, MANY = 128, 256
-
-
-def repeat(n, f, a, b, c, d):
-    while n:
-        f(a, b, c, d)
-        n -= 1
-
-
-def cost(f, a, b, c, d):
-    gc.collect()
-    return instructions.count(repeat, RUNS, f, a, b, c, d) / RUNS
 
 
 def av(name, codec, width):
@@ -41,7 +29,7 @@ def av(name, codec, width):
         if t + 1 in (FEW, MANY):
             cache.attend(0, q, out)
             buf, a = cache.kernel_arguments()
-            seen.append(cost(cache.kernels.av, buf, buf, P.MASK, a))
+            seen.append(cost(RUNS, cache.kernels.av, buf, buf, P.MASK, a))
         cache.commit()
     slope = (seen[1] - seen[0]) / (MANY - FEW)
     return [slope / width, seen[0] - slope * FEW]
@@ -52,7 +40,7 @@ def append(name, codec):
     cache = KVCache(g, kernels=kernels.of(codec).get(name))
     k = array("f", [(i * 91) % 1021 - 510 for i in range(32)])
     cache.append(0, k, k)
-    return cost(cache.kernels.encode, cache.buffer, k, k, cache._e)
+    return cost(RUNS, cache.kernels.encode, cache.buffer, k, k, cache._e)
 
 
 found = {}

@@ -5,28 +5,16 @@ is one of those that float16's scales(), qk() or av() reads. Also "append": of o
 32 float32 each
 """
 
-import gc
 import json
 from array import array
 
-import instructions
+from call_cost import cost
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.kernels import params as P
 
 RUNS = 16
 FEW, MANY = 64, 128
 WIDTH = 32  # of 4 heads
-
-
-def repeat(n, f, a, b, c, d):
-    while n:
-        f(a, b, c, d)
-        n -= 1
-
-
-def cost(f, a, b, c, d):
-    gc.collect()
-    return instructions.count(repeat, RUNS, f, a, b, c, d) / RUNS
 
 
 def costs(name, codec):
@@ -43,11 +31,11 @@ def costs(name, codec):
             cache.attend(0, q, out)
             buf, a = cache.kernel_arguments()
             set_of = cache.kernels
-            seen["qk"].append(cost(set_of.qk, buf, buf, P.MASK, a))
-            seen["av"].append(cost(set_of.av, buf, buf, P.MASK, a))
+            seen["qk"].append(cost(RUNS, set_of.qk, buf, buf, P.MASK, a))
+            seen["av"].append(cost(RUNS, set_of.av, buf, buf, P.MASK, a))
             # As attend calls it: for the first head, and all that share the scales.
             a[P.CODES], a[P.VCODES] = cache.place(0, "k", 0)[0], cache.place(0, "v", 0)[0]
-            seen["scales"].append(cost(set_of.scales, buf, buf, 0, a))
+            seen["scales"].append(cost(RUNS, set_of.scales, buf, buf, 0, a))
         cache.commit()
     found = {}
     for kernel in seen:
@@ -55,7 +43,7 @@ def costs(name, codec):
         slope = (many - few) / (MANY - FEW)
         found[kernel] = [slope / (WIDTH if kernel == "scales" else g.head_dim), few - slope * FEW]
     cache.append(0, k, k)
-    found["append"] = cost(cache.kernels.encode, cache.buffer, k, k, cache._e)
+    found["append"] = cost(RUNS, cache.kernels.encode, cache.buffer, k, k, cache._e)
     return found
 
 

@@ -5,11 +5,11 @@ usage: sealed_cost.py    prints JSON {kernels: {width: {kernel: {codec: [at so m
 "center", which int8 has not, comes on top.
 """
 
-import gc
 import json
 from array import array
 
 import instructions
+from call_cost import cost
 from mpy_kv import cache_for, geometry_for, kernels
 from mpy_kv.kernels import params as P
 from mpy_kv.kernels.int4 import params as P4
@@ -17,17 +17,6 @@ from mpy_kv.kernels.tables import TABLES
 
 RUNS = 16
 TOKENS = (32, 64, 256)
-
-
-def repeat(n, f, a, b, c, d):
-    while n:
-        f(a, b, c, d)
-        n -= 1
-
-
-def cost(f, a, b, c, d):
-    gc.collect()
-    return instructions.count(repeat, RUNS, f, a, b, c, d) / RUNS
 
 
 def fed(name, codec, width):
@@ -53,11 +42,11 @@ def fed(name, codec, width):
                     continue
                 if what == "av":
                     a[P.N] -= sealed  # as in an attend
-                seen = cost(getattr(one, what), buf, buf, argument, a)
+                seen = cost(RUNS, getattr(one, what), buf, buf, argument, a)
                 if what == "av":
                     a[P.N] += sealed
                 if what in ("qk", "av") and sealed:
-                    seen += cost(getattr(one, what + "4"), buf, buf, argument, a)
+                    seen += cost(RUNS, getattr(one, what + "4"), buf, buf, argument, a)
                 found[what].append(seen)
         cache.commit()
     return found

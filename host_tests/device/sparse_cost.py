@@ -4,29 +4,17 @@ usage: sparse_cost.py KERNELS    prints JSON {codec: {"heads of 8" or "head of 6
 and value, mean of all heads and slices; "append": of encoding one token's key and value, 32 float32 each}}
 """
 
-import gc
 import json
 import sys
 from array import array
 
-import instructions
+from call_cost import cost
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.kernels import params as P
 
 RUNS = 8
 FEW, MANY = 32, 64
 SHAPES = {"heads of 8": (4, 8), "head of 64": (1, 64)}  # KV heads, head_dim; groups of 32
-
-
-def repeat(n, f, a, b, c, d):
-    while n:
-        f(a, b, c, d)
-        n -= 1
-
-
-def cost(f, a, b, c, d):
-    gc.collect()
-    return instructions.count(repeat, RUNS, f, a, b, c, d) / RUNS
 
 
 def noise(x, count):
@@ -46,7 +34,7 @@ def all_heads(cache, g):
         a[P.QUERY] = a[P.QUERIES] + head * a[P.QUERY_BYTES]
         for piece in range(g.slices):
             a[P.SLICE] = piece
-            total += cost(cache.kernels.av, buf, buf, P.MASK, a)
+            total += cost(RUNS, cache.kernels.av, buf, buf, P.MASK, a)
     return total
 
 
@@ -71,7 +59,7 @@ def append(kernel_set, codec):
     cache.append(0, noise(1, 32), noise(2, 32))
     total = 0
     for t in range(8):
-        total += cost(cache.kernels.encode, cache.buffer, noise(t + 3, 32), noise(t + 20, 32), cache._e)
+        total += cost(RUNS, cache.kernels.encode, cache.buffer, noise(t + 3, 32), noise(t + 20, 32), cache._e)
     return total / 8
 
 
