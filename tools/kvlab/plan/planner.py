@@ -253,8 +253,6 @@ def _warnings(model: Model, target: Target, q: Question, one: Need) -> list[str]
             f"a context of {one.context:,} tokens is more than the {model.seq_len:,} {model.id} was"
             f" trained for, and the app refuses it: {remedy}"
         )
-    if target.kind == "board" and q.codec not in STORED:
-        said.append(f"{q.codec} is a size to compare with: caches on a board store {', '.join(STORED)}")
     if model.latent:
         said.append("keys and values are one latent a layer: bytes of it, no buffer of mpy_kv")
     return said
