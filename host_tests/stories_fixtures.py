@@ -66,7 +66,9 @@ def half_split(image: bytes) -> bytes:
 
 
 def llama(image: bytes, mapped: bool = True, row_buffer_bytes: int = 4096, **context) -> Llama:
-    """The model in this process, plain kernels."""
+    """The model in this process, plain kernels; a window has no sinks unless they are named."""
+    if "window" in context:
+        context.setdefault("sinks", 0)
     opened = Image(image if mapped else io.BytesIO(image))
     codec = context.get("codec", opened.codec)
     if isinstance(codec, str):

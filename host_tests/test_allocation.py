@@ -76,7 +76,7 @@ def test_the_collector_leaves_the_cache_alone(upy) -> None:
 SMALL_HEAP = """
 from array import array
 from mpy_kv import Geometry, KVCache
-g = Geometry(2, 2, 1, 8, window=100)
+g = Geometry(2, 2, 1, 8, window=100, sinks=0)
 buffer = bytearray(g.bytes())
 cache = KVCache(g, buffer)
 assert cache.buffer is buffer and len(buffer) == cache.buffer_bytes == g.bytes()

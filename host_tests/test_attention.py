@@ -198,7 +198,8 @@ def test_equal_weights_do_not_err_together(pattern: str, window: int, upy) -> No
     layers = 128
     sizes = 127 * (1 + np.arange(layers) / layers)
     v = PATTERNS[pattern](np.arange(window))[:, None, None] * sizes[None, :, None] * np.ones(8)
-    geometry = {"layers": layers, "heads": 1, "kv_heads": 1, "head_dim": 8, "window": window, "group": 8}
+    geometry = {"layers": layers, "heads": 1, "kv_heads": 1, "head_dim": 8, "group": 8}
+    geometry |= {"window": window, "sinks": 0}
     ops = [["prefill-commit", 0, window - 1], ["step", window - 1]]
     job, layout = Job(geometry, ops, np.ones_like(v), v, np.zeros_like(v)), Layout(**geometry)
     assert errors(job, layout, *job.unix(upy), window).kernel <= LIMIT / 2
@@ -230,7 +231,8 @@ def extreme(
         k[::2] *= -1
         v[::2] *= -1
     queries = np.broadcast_to(query, shape) * signs[:, :, 2]
-    geometry = {"layers": len(SIGNS), "heads": 1, "kv_heads": 1, "head_dim": head_dim, "window": tokens}
+    geometry = {"layers": len(SIGNS), "heads": 1, "kv_heads": 1, "head_dim": head_dim}
+    geometry |= {"window": tokens, "sinks": 0}
     geometry |= {"codec": codec} if codec == "float16" else {"group": group, "codec": codec}
     ops = [["prefill-commit", 0, tokens - 1], ["step", tokens - 1]]
     return Job(geometry, ops, k, v, queries), Layout(**geometry)

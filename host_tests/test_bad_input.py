@@ -66,7 +66,7 @@ from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import OutOfRange
 largest = 127 * 65504.0
 for name in ("plain", "viper"):
-    cache = KVCache(Geometry(1, 1, 1, 4, window=2), kernels=kernels.get(name))
+    cache = KVCache(Geometry(1, 1, 1, 4, window=2, sinks=0), kernels=kernels.get(name))
     for x in (largest, -largest):
         cache.append(0, array("f", [1, x, 3, 4]), array("f", [x] * 4))
         cache.commit()
@@ -86,7 +86,7 @@ def test_the_largest_value_that_can_be_stored(upy) -> None:
 
 
 def test_the_most_negative_int16_is_taken() -> None:
-    cache = KVCache(Geometry(1, 1, 1, 4, window=4), kv_shift=8, kernels=kernels.get("plain"))
+    cache = KVCache(Geometry(1, 1, 1, 4, window=4, sinks=0), kv_shift=8, kernels=kernels.get("plain"))
     x = array("h", [-32768, 32767, 0, 1])
     out = array("h", [0] * 4)
     cache.append(0, x, x)
@@ -98,7 +98,7 @@ def test_the_most_negative_int16_is_taken() -> None:
 
 def test_after_a_refused_value_the_step_goes_on() -> None:
     """A NaN in layer 1 leaves layer 0 in the step; the sound value then completes it."""
-    cache = KVCache(Geometry(2, 1, 1, 4, window=4), kernels=kernels.get("plain"))
+    cache = KVCache(Geometry(2, 1, 1, 4, window=4, sinks=0), kernels=kernels.get("plain"))
     x, nan = array("f", [1, 2, 3, 4]), array("f", [1, float("nan"), 3, 4])
     cache.append(0, x, x)
     with pytest.raises(OutOfRange):
@@ -110,11 +110,11 @@ def test_after_a_refused_value_the_step_goes_on() -> None:
 
 
 ODD = [
-    {"heads": 1, "kv_heads": 1, "head_dim": 1, "window": 1},
+    {"heads": 1, "kv_heads": 1, "head_dim": 1, "window": 1, "sinks": 0},
     {"heads": 1, "kv_heads": 1, "head_dim": 1, "capacity": 1},
     {"heads": 7, "kv_heads": 1, "head_dim": 1, "window": 2, "sinks": 9},
     {"heads": 3, "kv_heads": 3, "head_dim": 1, "window": 1, "sinks": 1, "group": 1},
-    {"heads": 2, "kv_heads": 2, "head_dim": 5, "window": 3, "group": 1},
+    {"heads": 2, "kv_heads": 2, "head_dim": 5, "window": 3, "sinks": 0, "group": 1},
     {"heads": 2, "kv_heads": 1, "head_dim": 1024, "window": 1, "sinks": 3},
 ]
 

@@ -226,14 +226,14 @@ def test_sizes_are_those_of_a_ring() -> None:
 
 
 def geometry(**options: Any) -> Geometry:
-    return Geometry(**{**SHAPE, "window": 6, **options})
+    return Geometry(**{**SHAPE, "window": 6, "sinks": 0, **options})
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     [
         (lambda: BudgetCache(SealedGeometry(**SHAPE, window=64)), "'int4' seals blocks of 16 tokens"),
-        (lambda: BudgetCache(geometry(capacity=9)), "capacity 9: a policy needs a window"),
+        (lambda: BudgetCache(geometry(window=None, capacity=9)), "capacity 9: a policy needs a window"),
         (lambda: BudgetCache(geometry(window=1 << 14)), "16384 tokens|lower window"),
         (lambda: BudgetCache(geometry(window=16380, sinks=5)), "16385 tokens visible at once"),
         (lambda: BudgetCache(geometry(layers=1024, heads=1024, window=256)), "lower window 256"),

@@ -93,7 +93,7 @@ from array import array
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import OutOfRange
 def takes(codec, name, kind, shift, values):
-    g = Geometry(2, 1, 1, 3, window=2, codec=codec)
+    g = Geometry(2, 1, 1, 3, window=2, sinks=0, codec=codec)
     cache = KVCache(g, kv_shift=shift, kernels=kernels.of(codec).get(name))
     good, found = array(kind, [0, 0, 0]), []
     for value in values:
@@ -140,7 +140,7 @@ def test_read_gives_numbers_back_and_check_finds_others() -> None:
     """An infinity and padding that is not zero are of no encoder."""
     for codec, size in (("float16", 2), ("float32", 4)):
         cache = KVCache(
-            Geometry(1, 2, 2, 3, window=4, codec=codec), kernels=kernels.of(codec).get("plain")
+            Geometry(1, 2, 2, 3, window=4, sinks=0, codec=codec), kernels=kernels.of(codec).get("plain")
         )
         row = array("f", [1.5, -2.0**-20, 0, 1000, -3, 2.0**-24])
         cache.append(0, row, row)
@@ -162,7 +162,7 @@ def test_read_gives_numbers_back_and_check_finds_others() -> None:
 def test_sizes() -> None:
     """Two and four bytes a number, whole words a row; nothing else but the tables of float16."""
     for codec, size in (("float16", 2), ("float32", 4)):
-        g = Geometry(3, 4, 2, 5, window=7, codec=codec)
+        g = Geometry(3, 4, 2, 5, window=7, sinks=0, codec=codec)
         assert g.token_bytes() == 3 * 2 * 2 * 5 * size
         assert g.row_bytes == -(-5 * size // 4) * 4
         assert g.layer_bytes == 2 * 2 * 8 * g.row_bytes

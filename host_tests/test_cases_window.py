@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 from known_cases import RUNTIMES, result
 
-from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.errors import CacheFull, KVError
+from mpy_kv import Geometry, KVCache, geometry_for, kernels
+from mpy_kv.codecs import NAMES
+from mpy_kv.errors import BadArgument, CacheFull, KVError
+from mpy_kv.mixed import MixedGeometry
+from mpy_kv.paged import PagedGeometry
+from mpy_kv.sealed import SealedGeometry
 
 everywhere = pytest.mark.parametrize("runtime", RUNTIMES)
 
@@ -53,6 +57,40 @@ def test_length_passes_the_window(runtime: str, upy) -> None:
         check_seen(got[f"{way}/11"], [*range(3, 11)])
         assert got[f"{way}/11"][1] == pytest.approx(6.5, abs=0.03)
     assert got["steps/bytes"] == got["prefill/bytes"]
+
+
+SHAPE = {"layers": 2, "heads": 2, "kv_heads": 1, "head_dim": 8}
+MADE = {
+    "Geometry": lambda **sizes: Geometry(**SHAPE, **sizes),
+    "MixedGeometry": lambda **sizes: MixedGeometry(**SHAPE, codec=["int8", "float16"], **sizes),
+    "PagedGeometry": lambda **sizes: PagedGeometry(**SHAPE, **sizes),
+    "SealedGeometry": lambda **sizes: SealedGeometry(**SHAPE, **sizes),
+    **{name: lambda name=name, **sizes: geometry_for(name, **SHAPE, **sizes) for name in NAMES},
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_window_has_four_sinks_unless_none_are_asked_for(made: Any) -> None:
+    for sizes, want in (
+        ({}, (256, 4)),
+        ({"window": 9}, (9, 4)),
+        ({"window": 9, "sinks": 0}, (9, 0)),
+        ({"window": 9, "sinks": 1}, (9, 1)),
+        ({"capacity": 9}, (9, 0)),
+        ({"capacity": 9, "sinks": 0}, (9, 0)),
+    ):
+        g = made(**sizes)
+        assert (g.window, g.sinks, g.max_visible) == (*want, sum(want)), sizes
+    assert made(window=9).bytes() == made(window=9, sinks=4).bytes() > made(window=9, sinks=0).bytes()
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_window_or_a_capacity_not_both(made: Any) -> None:
+    """Neither is dropped without a word."""
+    with pytest.raises(BadArgument, match="^window 4 beside capacity 5: take one; "):
+        made(capacity=5, window=4)
+    with pytest.raises(BadArgument, match="^sinks 4 need a window; with capacity nothing is evicted"):
+        made(capacity=5, sinks=4)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ MODEL = (BOARDS / "models" / "stories.mkvm").read_bytes()
 ATTEND = """
 from array import array
 from mpy_kv import Geometry, KVCache
-g = Geometry(layers=1, heads=2, kv_heads=1, head_dim=8, window=8)
+g = Geometry(layers=1, heads=2, kv_heads=1, head_dim=8, window=8, sinks=0)
 cache = KVCache(g, bytearray(g.bytes()))
 out = array('f', bytes(64))
 cache.append(0, array('f', [1] * 8), array('f', [2] * 8))

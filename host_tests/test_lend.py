@@ -95,7 +95,7 @@ from array import array
 from mpy_kv import Geometry, KVCache, errors, kernels
 from mpy_kv.lend import take_back
 def make(window=4):
-    return KVCache(Geometry(1, 1, 1, 4, window=window), kv_shift=9)
+    return KVCache(Geometry(1, 1, 1, 4, window=window, sinks=0), kv_shift=9)
 def told(cache):
     for token in range(6):
         cache.append(0, k, q)

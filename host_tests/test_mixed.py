@@ -234,7 +234,7 @@ def test_layers_are_a_number_of_them(layers, codec: list[str]) -> None:
 
 
 def test_what_a_cache_refuses() -> None:
-    g = MixedGeometry(2, 2, 1, 8, codec=["int8", "int8-int4"], window=4)
+    g = MixedGeometry(2, 2, 1, 8, codec=["int8", "int8-int4"], window=4, sinks=0)
     for make, message in (
         (lambda: MixedCache(Geometry(2, 2, 1, 8)), "must be a MixedGeometry, got Geometry"),
         (lambda: KVCache(g), "must be a Geometry, got MixedGeometry"),
@@ -255,7 +255,7 @@ def test_what_a_cache_refuses() -> None:
 
 
 def test_a_list_of_types_is_enough() -> None:
-    g = geometry_for(["int8", "int8-int4"], 2, 2, 1, 8, window=5)
+    g = geometry_for(["int8", "int8-int4"], 2, 2, 1, 8, window=5, sinks=0)
     assert type(g) is MixedGeometry
     assert type(cache_for(g, kernels=plain(g.types))) is MixedCache
 

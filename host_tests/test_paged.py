@@ -44,7 +44,7 @@ from mpy_kv.pools.slab_region import SlabRegionPool
     [
         {"capacity": 40},
         {"capacity": None, "window": 9, "sinks": 3},
-        {"capacity": None, "window": 16},
+        {"capacity": None, "window": 16, "sinks": 0},
         {"capacity": None, "window": 1, "sinks": 5},
     ],
 )
@@ -585,7 +585,7 @@ def test_what_follows_a_block_that_is_written_to_is_freed() -> None:
 
 def test_a_window_longer_than_the_memory_leaves_nothing_dead() -> None:
     """Its chain loses its head first, as the tail is held: the rest is free when the next request opens."""
-    requests = requests_of(12, None, window=8)
+    requests = requests_of(12, None, window=8, sinks=0)
     one = requests.open()
     for token in range(120):
         step(one, token % 50)

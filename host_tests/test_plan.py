@@ -173,7 +173,7 @@ def test_layers_with_and_without_a_window():
         (5, None, 8192),
     ]
     assert need.buffers == (
-        Geometry(29, 8, 4, 256, window=1024, codec="float16").bytes(),
+        Geometry(29, 8, 4, 256, window=1024, sinks=0, codec="float16").bytes(),
         Geometry(5, 8, 4, 256, capacity=8192, codec="float16").bytes(),
     )
     # Up to the window there is no difference, and a smaller window of the user's holds for all.
@@ -182,6 +182,25 @@ def test_layers_with_and_without_a_window():
     assert [(part.count, part.window, part.sinks) for part in both.layers] == [(34, 500, 4)]
     wide = sizes.need(model, 8192, "float16", window=2000, sinks=4)
     assert [(p.count, p.window, p.sinks) for p in wide.layers] == [(29, 1024, 0), (5, 2000, 4)]
+    # Four are what a window has by itself; the model's own has none, asked for or not.
+    assert sizes.need(model, 8192, "float16", window=2000) == wide
+    none = sizes.need(model, 8192, "float16", window=2000, sinks=0)
+    assert [(p.count, p.window, p.sinks) for p in none.layers] == [(29, 1024, 0), (5, 2000, 0)]
+
+
+def test_a_window_is_planned_with_the_sinks_that_it_has():
+    """Those that Geometry gives it, in the cache and in the app's vectors; 0 must be asked for."""
+    for sinks, kept in ((None, 4), (4, 4), (0, 0), (1, 1)):
+        found = planner.plan(STORIES, board("rp2040"), Question(500, "int8", window=128, sinks=sinks))
+        figures = found.figures()
+        assert (figures["window"], figures["sinks"]) == (128, kept)
+        assert found.need.buffers == (Geometry(5, 8, 4, 8, window=128, sinks=kept).bytes(),)
+        app = next(part.bytes for part in found.parts if part.name == "the app's arrays")
+        assert app == targets.app_array_bytes(STORIES, kept, True)
+        largest = planner.largest_window(STORIES, found.target, found.question)
+        assert figures["largest_context_tokens"] == largest + kept
+    whole = planner.plan(STORIES, board("rp2040"), Question(500, "int8")).figures()
+    assert (whole["window"], whole["sinks"]) == (None, 0)
 
 
 def test_windows_of_a_config():

@@ -67,9 +67,10 @@ class CacheAgainstModel(RuleBasedStateMachine):
         codec=st.sampled_from(list(TOKEN_BYTES)),
     )
     def make(self, window: int, sinks: int, capacity: int | None, codec: str) -> None:
+        sizes = {"window": window, "sinks": sinks}
         if capacity is not None:
-            window, sinks = capacity, 0
-        shape = Geometry(LAYERS, 1, 1, DIM, window=window, sinks=sinks, capacity=capacity, codec=codec)
+            sizes, window, sinks = {"capacity": capacity}, capacity, 0
+        shape = Geometry(LAYERS, 1, 1, DIM, codec=codec, **sizes)
         self.cache = KVCache(shape, kernels=kernels.of(codec).get("plain"))
         self.token_bytes = LAYERS * TOKEN_BYTES[codec]
         self.model = Ring(window, sinks, capacity)
@@ -185,7 +186,7 @@ TestCacheAgainstModel = CacheAgainstModel.TestCase
 
 def test_the_same_position_with_another_window() -> None:
     """Attend at 10, roll back to 10, drop the window, attend at 10: only itself is there to be seen."""
-    cache = KVCache(Geometry(1, 1, 1, DIM, window=16), kernels=kernels.get("plain"))
+    cache = KVCache(Geometry(1, 1, 1, DIM, window=16, sinks=0), kernels=kernels.get("plain"))
     same, out = array("f", [0] * DIM), array("f", [0] * DIM)
     for t in range(11):
         v = array("f", [0] * DIM)

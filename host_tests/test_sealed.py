@@ -234,8 +234,8 @@ def test_a_whole_capacity_is_sealed_but_its_two_newest_blocks():
     ("shape", "options"),
     [
         ((4, 2, 8), {"window": 70, "sinks": 2}),
-        ((2, 1, 16), {"window": 33}),
-        ((2, 2, 12), {"window": 64, "group": 6}),
+        ((2, 1, 16), {"window": 33, "sinks": 0}),
+        ((2, 2, 12), {"window": 64, "sinks": 0, "group": 6}),
         ((1, 1, 64), {"capacity": 100}),
         ((1, 1, 5), {"window": 20, "sinks": 1}),
     ],
@@ -291,7 +291,7 @@ def read_pending(cache, which, positions):
 
 def sealed_cache(head_dim, tokens, **options):
     """A cache whose first block holds `tokens` (pairs k, v), in turns, and is sealed."""
-    cache = cache_for(geometry_for("int4", 1, 1, 1, head_dim, window=64, **options), kernels=PLAIN)
+    cache = cache_for(geometry_for("int4", 1, 1, 1, head_dim, window=64, sinks=0, **options), kernels=PLAIN)
     for t in range(32):
         k, v = tokens[t % len(tokens)]
         cache.append(0, floats(k), floats(v))
@@ -363,7 +363,7 @@ def test_an_outlier_costs_no_other_channel_of_the_keys():
 
 
 def test_a_rollback_into_sealed_blocks_reopens_them():
-    cache = cache_for(geometry_for("int4", 1, 1, 1, 4, window=96), kernels=PLAIN)
+    cache = cache_for(geometry_for("int4", 1, 1, 1, 4, window=96, sinks=0), kernels=PLAIN)
     drive(cache, [0] * 70)
     before = {p: cache.read(0, "k", p) for p in range(70)}
     cache.rollback(30)
@@ -379,7 +379,7 @@ def test_a_rollback_into_sealed_blocks_reopens_them():
 
 def test_a_block_begun_without_its_first_tokens_is_sealed_with_zeros():
     """A rollback beyond the window, into the middle of a block: its older tokens are gone."""
-    g = geometry_for("int4", 1, 1, 1, 4, window=20, group=2)
+    g = geometry_for("int4", 1, 1, 1, 4, window=20, sinks=0, group=2)
     cache, model = cache_for(g, kernels=PLAIN), Model(1, 2, 20, 0, None)
     rng = np.random.default_rng(3)
 
@@ -410,7 +410,7 @@ def test_a_block_begun_without_its_first_tokens_is_sealed_with_zeros():
 
 @pytest.mark.parametrize("shape", [(4, 8), (1, 5), (2, 64), (3, 6)])
 def test_bytes_are_those_of_the_quality_tool(shape):
-    g = SealedGeometry(1, shape[0], *shape, window=100)
+    g = SealedGeometry(1, shape[0], *shape, window=100, sinks=0)
     for tokens in (0, 1, 16, 31, 32, 40, 99):
         cost = [
             known["int4-sealed"].bytes(tokens, Shape.of(*shape)).exact for known in (kinds.KEYS, kinds.VALUES)
@@ -419,8 +419,8 @@ def test_bytes_are_those_of_the_quality_tool(shape):
 
 
 def test_what_a_cache_of_stories260k_takes():
-    g = SealedGeometry(5, 8, 4, 8, window=512)
-    assert g.kv_bytes(512) <= 0.36 * Geometry(5, 8, 4, 8, window=512, codec="float16").kv_bytes(512)
+    g = SealedGeometry(5, 8, 4, 8, window=512, sinks=0)
+    assert g.kv_bytes(512) <= 0.36 * Geometry(5, 8, 4, 8, window=512, sinks=0, codec="float16").kv_bytes(512)
     assert len(cache_for(g, kernels=PLAIN).buffer) == g.bytes()
 
 
@@ -453,7 +453,7 @@ def test_refusals_name_what_to_use():
 
 
 def test_places_that_are_none():
-    cache = SealedCache(SealedGeometry(1, 1, 1, 4, window=40))
+    cache = SealedCache(SealedGeometry(1, 1, 1, 4, window=40, sinks=0))
     for layer, which, position in ((1, "k", 0), (0, "q", 0), (0, "k", -1), (0, "k", 1.0)):
         with pytest.raises(BadArgument, match="^(layer|which|position) must be"):
             cache.place(layer, which, position)

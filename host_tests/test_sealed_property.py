@@ -24,11 +24,10 @@ class CacheAgainstModel(RuleBasedStateMachine):
         capacity=st.none() | st.none() | st.integers(1, 100),
     )
     def make(self, window: int, sinks: int, capacity: int | None) -> None:
+        sizes = {"window": window, "sinks": sinks}
         if capacity is not None:
-            window, sinks = capacity, 0
-        g = geometry_for(
-            "int4", LAYERS, 1, 1, DIM, window=window, sinks=sinks, capacity=capacity, group=GROUP
-        )
+            sizes, window, sinks = {"capacity": capacity}, capacity, 0
+        g = geometry_for("int4", LAYERS, 1, 1, DIM, group=GROUP, **sizes)
         self.cache = cache_for(g, kernels=kernels.of("int4").get("plain"))
         self.model = Model(LAYERS, DIM // GROUP, window, sinks, capacity)
         self.told = 0  # tokens given so far, one that was dropped included: none is like another

@@ -82,7 +82,7 @@ def test_worked_example_of_float16():
 
 def test_worked_example_of_a_sealed_block():
     (dump,) = re.findall(r"```text sealed-block\n(.*?)```", SPEC.read_text(), re.DOTALL)
-    g = SealedGeometry(layers=1, heads=1, kv_heads=1, head_dim=4, window=16)
+    g = SealedGeometry(layers=1, heads=1, kv_heads=1, head_dim=4, window=16, sinks=0)
     cache = SealedCache(g, kernels=kernels.of("int4").get("plain"))
     for t in range(32):
         cache.append(0, array("f", [t, -t, 100, t % 2]), array("f", [t, 1, -1, 0.5]))

@@ -198,7 +198,7 @@ def test_a_prompt_is_compressed_once() -> None:
 
 
 def filled(tokens: int) -> BudgetCache:
-    cache = BudgetCache(Geometry(1, 1, 1, 8, window=20), kv_shift=4, policy="lru-peak")
+    cache = BudgetCache(Geometry(1, 1, 1, 8, window=20, sinks=0), kv_shift=4, policy="lru-peak")
     k, out = array("h", range(8)), array("h", bytes(16))
     for _ in range(tokens):
         cache.append(0, k, k)

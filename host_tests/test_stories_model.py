@@ -171,6 +171,9 @@ def test_default_context_fits_the_training() -> None:
     image = llama(tiny("wide heads")[2], window=1).image
     assert make_cache(image).geometry.max_visible == 40
     assert make_cache(image, sinks=4).geometry.max_visible == 40
+    for options, sinks in (({}, 4), ({"window": 9}, 4), ({"sinks": 1}, 1), ({"policy": "lfu"}, 0)):
+        assert make_cache(image, **options).geometry.sinks == sinks
+    assert make_cache(image, capacity=9).geometry.sinks == 0
 
 
 def test_a_cache_is_of_the_types_that_the_image_names() -> None:

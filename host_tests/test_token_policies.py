@@ -51,7 +51,7 @@ class Told:
     """A budget cache of one head and layer that is told what attention its tokens get."""
 
     def __init__(self, policy: str, budget: int, **options: Any) -> None:
-        g = Geometry(1, 1, 1, 4, window=budget)
+        g = Geometry(1, 1, 1, 4, window=budget, sinks=0)
         self.cache = BudgetCache(g, kernels=kernels.get("plain"), policy=policy, **options)
         self.kernels = self.cache.kernels
 
@@ -112,7 +112,7 @@ def test_shares_are_those_of_softmax() -> None:
     rng = np.random.default_rng(1)
     layers, heads, dim, n = 2, 4, 8, 24
     for peak in (0, 0.3, 1, 3, 9):
-        g = Geometry(layers, heads, heads, dim, window=n)
+        g = Geometry(layers, heads, heads, dim, window=n, sinks=0)
         cache = BudgetCache(g, kernels=kernels.get("plain"), policy="lfu")
         for t in range(n):
             q = np.float32(rng.normal(size=heads * dim) * peak)

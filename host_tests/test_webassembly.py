@@ -32,7 +32,7 @@ import json, sys
 from mpy_kv import Geometry, KVCache, kernels, port
 import stories
 from stories import kernels as numbers
-cache = KVCache(Geometry(1, 2, 1, 8, window=4))
+cache = KVCache(Geometry(1, 2, 1, 8, window=4, sinks=0))
 print(json.dumps({
     "emitter": port.EMITTER,
     "best": [kernels.best().name, cache.kernels.name, numbers.best().name],

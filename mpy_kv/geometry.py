@@ -19,6 +19,8 @@ CODECS = {
 }
 SPARSE_GROUP = 32  # values of a sparse group at most: its bitmap is one word
 
+SINKS = 4  # of a window, unless others are asked for (DESIGN.md, "The ring and its spare slot")
+
 BATCH = 8  # tokens whose weights share one exponent in A.V; even, see kernels/plain.py
 
 
@@ -47,8 +49,8 @@ class Geometry:
     """Shape of one cached sequence.
 
     layers, heads (query), kv_heads, head_dim: the model's; heads % kv_heads == 0.
-    window: recent tokens visible, the current one included. sinks: first tokens that stay visible
-    on top of the window. capacity: instead of a window, the most tokens ever held.
+    window: recent tokens visible, the current one included (256). sinks: first tokens that stay visible on
+    top of the window (4; 0 must be asked for). capacity: instead of a window, the most tokens ever held.
     codec: element type, see CODECS.
     group: values that share one float16 scale (default: `default_group`, at most group_limit).
 
@@ -68,8 +70,8 @@ class Geometry:
         heads,
         kv_heads,
         head_dim,
-        window=256,
-        sinks=0,
+        window=None,
+        sinks=None,
         capacity=None,
         codec="int8",
         group=None,
@@ -95,12 +97,17 @@ class Geometry:
         self.codec = codec
         bits, v_bits, scaled = CODECS[codec]
         if capacity is None:
-            self.window = whole("window", window, 1, _MAX_TOKENS)
-            self.sinks = whole("sinks", sinks, 0, _MAX_TOKENS - window)
+            self.window = whole("window", 256 if window is None else window, 1, _MAX_TOKENS)
+            self.sinks = whole("sinks", SINKS if sinks is None else sinks, 0, _MAX_TOKENS - self.window)
             self.capacity = None
             # The spare slot takes the uncommitted token: an abort overwrites nothing visible.
             self.ring_slots = self.window + 1
         else:
+            if window is not None:
+                raise BadArgument(
+                    "window %r beside capacity %r: take one; with capacity nothing is evicted"
+                    % (window, capacity)
+                )
             if sinks:
                 raise BadArgument("sinks %r need a window; with capacity nothing is evicted" % (sinks,))
             self.capacity = self.window = whole("capacity", capacity, 1, _MAX_TOKENS)

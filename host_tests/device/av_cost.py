@@ -17,7 +17,7 @@ FEW, MANY = 128, 256
 
 def av(name, codec, width):
     """[instructions of a product, of a call at no tokens]."""
-    g = Geometry(1, 1, 1, width, window=MANY, group=width, codec=codec)
+    g = Geometry(1, 1, 1, width, window=MANY, sinks=0, group=width, codec=codec)
     cache = KVCache(g, kernels=kernels.of(codec).get(name))
     k, q, out = [array("f", [0] * width) for _ in range(3)]
     seen = []
@@ -36,7 +36,7 @@ def av(name, codec, width):
 
 
 def append(name, codec):
-    g = Geometry(1, 8, 4, 8, window=8, codec=codec)
+    g = Geometry(1, 8, 4, 8, window=8, sinks=0, codec=codec)
     cache = KVCache(g, kernels=kernels.of(codec).get(name))
     k = array("f", [(i * 91) % 1021 - 510 for i in range(32)])
     cache.append(0, k, k)

@@ -11,9 +11,12 @@ from array import array
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, KVError, NoRoom, OutOfRange, PoolFull, StepError
+from mpy_kv.mixed import MixedGeometry
+from mpy_kv.paged import PagedGeometry
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
+from mpy_kv.sealed import SealedGeometry
 
 NAN, INF = float("nan"), float("inf")
 
@@ -71,10 +74,12 @@ class Bench:
         return found
 
 
-def shape(**changed):
-    options = {"layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 4, "window": 6}
+def shape(made=Geometry, **changed):
+    options = {"layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 4}
+    if "capacity" not in changed:
+        options.update({"window": 6, "sinks": 0})
     options.update(changed)
-    return Geometry(**options)
+    return made(**options)
 
 
 def cases():
@@ -93,7 +98,7 @@ def cases():
                 option,
                 lambda b, option=option, value=value: shape(**{option: value}),
             )
-    for option in ("layers", "heads", "kv_heads", "head_dim", "window", "sinks"):
+    for option in ("layers", "heads", "kv_heads", "head_dim"):
         case(
             "Geometry(%s=None)" % option,
             BadArgument,
@@ -110,7 +115,15 @@ def cases():
     case("codec None", BadArgument, ("codec", "int8"), lambda b: shape(codec=None))
     case("group 3", BadArgument, ("group 3", "8"), lambda b: shape(group=3))
     case("group 6 of 3 x 4", BadArgument, "group 6", lambda b: shape(heads=3, kv_heads=3, group=6))
-    case("sinks, capacity", BadArgument, ("sinks 1", "window"), lambda b: shape(sinks=1, capacity=8))
+    for made in (Geometry, MixedGeometry, PagedGeometry, SealedGeometry):
+        more = {"codec": ["int8", "float16"]} if made is MixedGeometry else {}
+        for name in ("sinks", "window"):
+            case(
+                "%s, %s and capacity" % (made.__name__, name),
+                BadArgument,
+                ("%s 3" % name, "capacity"),
+                lambda b, made=made, more=more, name=name: shape(made, capacity=8, **{name: 3}, **more),
+            )
     case(
         "2^30 bytes",
         BadArgument,
@@ -134,7 +147,7 @@ def cases():
     case("group of float32", BadArgument, ("group 4", "float32"), lambda b: shape(codec="float32", group=4))
 
     # KVCache
-    small = lambda: Geometry(2, 4, 2, 4, window=6)  # noqa: E731
+    small = lambda: Geometry(2, 4, 2, 4, window=6, sinks=0)  # noqa: E731
     need = small().bytes()
     for value in (None, 5, {"layers": 1}):
         case("KVCache(%r)" % value, BadArgument, "geometry", lambda b, value=value: KVCache(value))

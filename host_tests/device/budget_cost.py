@@ -68,7 +68,7 @@ def cost(cache):
     return found
 
 
-g = Geometry(LAYERS, 8, 4, 8, window=BUDGET)
+g = Geometry(LAYERS, 8, 4, 8, window=BUDGET, sinks=0)
 chosen = {"kv_shift": 9, "kernels": kernels.get(sys.argv[2])}
 found = {"ring": cost(KVCache(g, **chosen))}
 for policy in sys.argv[3:] or sorted(tokens.POLICIES):

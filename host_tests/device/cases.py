@@ -47,7 +47,7 @@ def scale(cache, layer, which, position, group):
 
 def zero_vector(kernel_set):
     """Keys 1, 0, -1 in channel 0; what is stored and what comes out."""
-    cache = KVCache(Geometry(1, 1, 1, 16, window=8), kernels=kernel_set)
+    cache = KVCache(Geometry(1, 1, 1, 16, window=8, sinks=0), kernels=kernel_set)
     q = floats([1] + [0] * 15)
     out = floats([0] * 16)
     for key, value in ((1, 1), (0, 2), (-1, 3)):
@@ -60,14 +60,14 @@ def zero_vector(kernel_set):
 
 
 def constant_vector(kernel_set):
-    cache = KVCache(Geometry(1, 1, 1, 16, window=8), kernels=kernel_set)
+    cache = KVCache(Geometry(1, 1, 1, 16, window=8, sinks=0), kernels=kernel_set)
     out = step(cache, floats([0.5] * 16), floats([0.5] * 16), floats([0.5] * 16))
     return {"read": cache.read(0, "k", 0), "scale": scale(cache, 0, "k", 0, 0), "out": list(out)}
 
 
 def outlier(kernel_set):
     """One channel of 100 among 0.5, in two groups of 16."""
-    cache = KVCache(Geometry(1, 1, 1, 32, window=4, group=16), kernels=kernel_set)
+    cache = KVCache(Geometry(1, 1, 1, 32, window=4, sinks=0, group=16), kernels=kernel_set)
     x = floats([100] + [0.5] * 31)
     step(cache, x, x)
     return {
@@ -145,7 +145,7 @@ def grouped_heads(kernel_set):
     """Values of KV head h are h + 1; the outputs of all query heads."""
     found = {}
     for heads, kv_heads in ((6, 2), (8, 1), (6, 6)):
-        cache = KVCache(Geometry(1, heads, kv_heads, 4, window=4), kernels=kernel_set)
+        cache = KVCache(Geometry(1, heads, kv_heads, 4, window=4, sinks=0), kernels=kernel_set)
         v = floats([h + 1 for h in range(kv_heads) for _ in range(4)])
         for _ in range(3):
             out = step(cache, floats([1] * (4 * kv_heads)), v, floats([1] * (4 * heads)))

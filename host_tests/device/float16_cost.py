@@ -18,7 +18,7 @@ WIDTH = 32  # of 4 heads
 
 
 def costs(name, codec):
-    g = Geometry(1, 8, 4, 8, window=MANY, codec=codec)
+    g = Geometry(1, 8, 4, 8, window=MANY, sinks=0, codec=codec)
     cache = KVCache(g, kernels=kernels.of(codec).get(name))
     k, q, out = array("f", [0] * WIDTH), array("f", [0] * 2 * WIDTH), array("f", [0] * 2 * WIDTH)
     seen = {"qk": [], "av": [], "scales": []}

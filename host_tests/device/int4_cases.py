@@ -19,7 +19,7 @@ def own(kernel_set):
 
 
 def cache_of(kernel_set, head_dim, window=8, **options):
-    return KVCache(Geometry(1, 1, 1, head_dim, window, codec=CODEC, **options), kernels=own(kernel_set))
+    return KVCache(Geometry(1, 1, 1, head_dim, window, 0, codec=CODEC, **options), kernels=own(kernel_set))
 
 
 def step(cache, k, v, q=None):

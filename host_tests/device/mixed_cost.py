@@ -70,14 +70,14 @@ def allocated(cache):
 def main():
     found = {}
     for name in TYPES:
-        found[name] = cost(KVCache(Geometry(*SHAPE, window=WINDOW, codec=name)))
+        found[name] = cost(KVCache(Geometry(*SHAPE, window=WINDOW, sinks=0, codec=name)))
     for label, names in (("uniform", (TYPES[0],) * LAYERS), ("alternating", TYPES * (LAYERS // 2))):
-        cache = MixedCache(MixedGeometry(*SHAPE, codec=names, window=WINDOW))
+        cache = MixedCache(MixedGeometry(*SHAPE, codec=names, window=WINDOW, sinks=0))
         found[label] = cost(cache)
     shown = {}
     for i, what in enumerate(("append", "attend", "token")):
         shown[what] = {name: found[name][i] for name in found}
-    shown["allocated"] = allocated(MixedCache(MixedGeometry(*SHAPE, codec=ALL, window=WINDOW)))
+    shown["allocated"] = allocated(MixedCache(MixedGeometry(*SHAPE, codec=ALL, window=WINDOW, sinks=0)))
     print(json.dumps(shown))
 
 

@@ -39,7 +39,7 @@ with open(sys.argv[1]) as f:
 with open(sys.argv[2], "rb") as data, open(sys.argv[3], "wb") as out:
     cache = cache_job.run(job, data, out, "plain")
 assert cache.check() == 0
-budget = {"layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 4, "window": 5}
+budget = {"layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 4, "window": 5, "sinks": 0}
 steps = [["step"]] * 9 + [["rollback", 2], ["step"]]
 budget_job.run({"geometry": budget, "cache": {"policy": "lfu"}, "ops": steps, "seed": 1}, "plain")
 for name in ("mpy_kv.budget.cache", "mpy_kv.budget.watching"):

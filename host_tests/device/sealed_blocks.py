@@ -13,7 +13,7 @@ from mpy_kv.sealed import SealedCache, SealedGeometry
 
 def run(data, name, kv_heads, head_dim, group):
     """The sealed bytes of every block in `data`."""
-    g = SealedGeometry(1, kv_heads, kv_heads, head_dim, window=31, group=group)
+    g = SealedGeometry(1, kv_heads, kv_heads, head_dim, window=31, sinks=0, group=group)
     cache = SealedCache(g, kernels=kernels.of("int4").get(name))
     size = g.at_codes4
     found = []

@@ -21,7 +21,7 @@ TOKENS = (32, 64, 256)
 
 def fed(name, codec, width):
     """Costs of each kernel when 32, 64 and 256 tokens are seen."""
-    g = geometry_for(codec, 1, 1, 1, width, window=TOKENS[-1])
+    g = geometry_for(codec, 1, 1, 1, width, window=TOKENS[-1], sinks=0)
     cache = cache_for(g, kernels=kernels.of(codec).get(name))
     k, q, out = [array("f", [0] * width) for _ in range(3)]
     found = {"qk": [], "weights": [], "av": [], "center": []}
@@ -54,7 +54,8 @@ def fed(name, codec, width):
 
 def commits(name, layers):
     """Instructions of a commit, and of one that seals a block of 4 heads of 8 in each layer."""
-    cache = cache_for(geometry_for("int4", layers, 8, 4, 8, window=64), kernels=kernels.of("int4").get(name))
+    g = geometry_for("int4", layers, 8, 4, 8, window=64, sinks=0)
+    cache = cache_for(g, kernels=kernels.of("int4").get(name))
     k = array("f", [(i * 91) % 1021 - 510 for i in range(32)])
     seen = []
     for _ in range(48):

@@ -19,7 +19,7 @@ def own(kernel_set):
 
 
 def cache_of(kernel_set, kv_heads, head_dim, window=8, **options):
-    g = Geometry(1, kv_heads, kv_heads, head_dim, window, codec=CODEC, **options)
+    g = Geometry(1, kv_heads, kv_heads, head_dim, window, 0, codec=CODEC, **options)
     return KVCache(g, kernels=own(kernel_set))
 
 

@@ -39,7 +39,7 @@ def all_heads(cache, g):
 
 
 def av(kernel_set, codec, kv_heads, head_dim):
-    g = Geometry(1, kv_heads, kv_heads, head_dim, window=MANY, codec=codec)
+    g = Geometry(1, kv_heads, kv_heads, head_dim, window=MANY, sinks=0, codec=codec)
     cache = KVCache(g, kernels=kernel_set)
     out = array("f", [0] * g.width)
     seen = []
@@ -54,7 +54,7 @@ def av(kernel_set, codec, kv_heads, head_dim):
 
 
 def append(kernel_set, codec):
-    g = Geometry(1, 8, 4, 8, window=8, codec=codec)
+    g = Geometry(1, 8, 4, 8, window=8, sinks=0, codec=codec)
     cache = KVCache(g, kernels=kernel_set)
     cache.append(0, noise(1, 32), noise(2, 32))
     total = 0

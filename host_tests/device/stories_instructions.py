@@ -33,7 +33,8 @@ class NoCache:
 def main(image, kernel_set, tokens=8):
     with open(image, "rb") as f:
         opened = Image(f.read())
-    llama = Llama(opened, make_cache(opened, window=1, kernels=kv_kernels.best()), kernels.get(kernel_set))
+    cache = make_cache(opened, window=1, sinks=0, kernels=kv_kernels.best())
+    llama = Llama(opened, cache, kernels.get(kernel_set))
     llama.cache = NoCache()
     sampler = Sampler(llama)
     step = sample = 0

@@ -68,7 +68,7 @@ def takes(kernels, value, codec):
     """Which of key, value and query with such a number are taken; all must be refused."""
     from ..choose import cache_for, geometry_for
 
-    cache = cache_for(geometry_for(codec, 1, 1, 1, 4, window=1), kernels=kernels)
+    cache = cache_for(geometry_for(codec, 1, 1, 1, 4, window=1, sinks=0), kernels=kernels)
     good = array("f", [1, 2, 3, 4])
     bad = array("f", [1, value, 3, 4])
     taken = []

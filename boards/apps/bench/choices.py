@@ -105,7 +105,7 @@ class Run:
 
 def attends(codec, kernel_set, window):
     """(append, attend, qk, av) of a layer with `window` tokens in view, and of a token."""
-    g = geometry_for(codec, LAYERS, *SHAPE, window=window)
+    g = geometry_for(codec, LAYERS, *SHAPE, window=window, sinks=0)
     run = Run(cache_for(g, kv_shift=SHIFT, kernels=kernel_set))
     run.fill(2 * window)
     token = run.mean_token()
@@ -137,7 +137,7 @@ def of_codec(codec, name):
 
 
 def of_policy(policy, name):
-    g = Geometry(LAYERS, *SHAPE, window=MANY)
+    g = Geometry(LAYERS, *SHAPE, window=MANY, sinks=0)
     options = {"kv_shift": SHIFT, "kernels": kernels.get(name)}
     cache = cache_for(g, **options) if policy == "ring" else BudgetCache(g, policy=policy, **options)
     kernels.release()

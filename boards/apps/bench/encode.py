@@ -23,7 +23,7 @@ def read_exactly(stream, buf):
 
 
 def main(kv_heads, head_dim, group):
-    g = Geometry(1, kv_heads, kv_heads, head_dim, window=1, group=group)
+    g = Geometry(1, kv_heads, kv_heads, head_dim, window=1, sinks=0, group=group)
     cache = KVCache(g)
     row = array("f", [0.0] * g.width)
     raw = bytearray_at(addressof(row), 4 * g.width)  # the bytes of `row`, filled from the pipe

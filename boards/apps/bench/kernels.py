@@ -93,7 +93,8 @@ def median(values):
 
 
 def main(head_dim, tokens):
-    g = Geometry(1, 1, 1, head_dim, window=tokens, group=head_dim)  # one slice: a kernel call does whole rows
+    # One slice: a kernel call does whole rows.
+    g = Geometry(1, 1, 1, head_dim, window=tokens, sinks=0, group=head_dim)
     cache = KVCache(g)
     k = array("f", [0.0] * head_dim)
     q = array("f", [0.0] * head_dim)

@@ -70,7 +70,7 @@ def twin(folder):
 
 
 def geometry(width):
-    return Geometry(1, 1, 1, width, window=MANY, group=width)
+    return Geometry(1, 1, 1, width, window=MANY, sinks=0, group=width)
 
 
 class Rows:

@@ -28,7 +28,7 @@ class Steps:
     """A cache of one element type ("h" int16, "f" float32), and the token that goes into it."""
 
     def __init__(self, kind, layers=LAYERS, window=WINDOW, kernel_set=None):
-        g = Geometry(layers, HEADS, KV_HEADS, HEAD_DIM, window=window)
+        g = Geometry(layers, HEADS, KV_HEADS, HEAD_DIM, window=window, sinks=0)
         self.cache = KVCache(g, kv_shift=9 if kind == "h" else None, kernels=kernel_set)
         self.layers = layers
         self.k, self.v = array(kind, [0] * WIDTH), array(kind, [0] * WIDTH)

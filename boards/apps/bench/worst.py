@@ -33,7 +33,7 @@ class Ring:
 
     def __init__(self):
         self.records = [Record() for _ in self.operations]
-        g = Geometry(1, 8, 4, 8, window=8)
+        g = Geometry(1, 8, 4, 8, window=8, sinks=0)
         self.ints = KVCache(g, kv_shift=SHIFT)
         self.floats = KVCache(g)
         self.arrays = tuple([array(kind, [0] * n) for kind, n in ARRAYS])

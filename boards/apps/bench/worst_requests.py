@@ -53,7 +53,7 @@ class Paged:
 
     def __init__(self):
         self.records = [Record() for _ in self.operations]
-        g = self.geometry = PagedGeometry(1, 8, 4, 8, window=8, block_tokens=4)
+        g = self.geometry = PagedGeometry(1, 8, 4, 8, window=8, sinks=0, block_tokens=4)
         self.requests = Requests(g, BLOCKS, OPEN, kv_shift=SHIFT)
         self.arrays = tuple([array("h", [0] * n) for n in (32, 32, 64, 64)])  # k, v, q, out
         self.open = [None] * OPEN

@@ -28,7 +28,7 @@ class Steps:
 
     def __init__(self):
         self.records = [Record() for _ in STEPS]
-        self.cache = BudgetCache(Geometry(1, 8, 4, 8, window=8), kv_shift=SHIFT, policy="lfu-decay")
+        self.cache = BudgetCache(Geometry(1, 8, 4, 8, window=8, sinks=0), kv_shift=SHIFT, policy="lfu-decay")
         self.arrays = tuple([array("h", [0] * n) for n in (32, 32, 64, 64)])
         self.state = 0x2545F491
         self.gaps = False
@@ -80,7 +80,7 @@ class Kernels:
     def __init__(self):
         self.records = [Record() for _ in KERNELS]
         self.kernels = tokens.FAMILY.best()
-        cache = BudgetCache(Geometry(1, 1, 1, 8, window=BUDGET), kv_shift=SHIFT, policy="lfu")
+        cache = BudgetCache(Geometry(1, 1, 1, 8, window=BUDGET, sinks=0), kv_shift=SHIFT, policy="lfu")
         x, out = array("h", range(8)), array("h", [0] * 8)
         for _ in range(BUDGET + 1):
             cache.append(0, x, x)

@@ -22,10 +22,10 @@ from .kernels.tables import SIGMOID, SINE
 def make_cache(image, **options):
     """The KVCache of a model: its shape and shifts, and a context its training covers.
 
-    window: recent tokens, default 256 or what seq_len leaves; sinks, capacity, buffer, kernels and what else
-    Geometry takes. codec: an element type, or a list of one a layer (default: what the image names, or int8);
-    of a list, kernels are sets by element type (mpy_kv/mixed.py). Raises BadArgument if sinks + window, or
-    capacity, is more than seq_len: distances the model never saw.
+    window: recent tokens, default 256 or what seq_len leaves; sinks (4, under a policy 0), capacity, buffer,
+    kernels and what else Geometry takes. codec: an element type, or a list of one a layer (default: what the
+    image names, or int8); of a list, kernels are sets by element type (mpy_kv/mixed.py). Raises BadArgument
+    if sinks + window, or capacity, is more than seq_len: distances the model never saw.
     """
     return lend("stories.plan").make_cache(image, **options)
 

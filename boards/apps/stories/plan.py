@@ -11,6 +11,7 @@ from array import array
 
 from mpy_kv import cache_for, geometry_for
 from mpy_kv.errors import BadArgument
+from mpy_kv.geometry import SINKS
 from mpy_kv.lend import lend
 
 from . import image as im
@@ -28,7 +29,7 @@ def _ints(*values):
 def make_cache(
     image,
     window=None,
-    sinks=0,
+    sinks=None,
     capacity=None,
     buffer=None,
     kernels=None,
@@ -37,10 +38,13 @@ def make_cache(
     **geometry,
 ):
     """As stories.model.make_cache."""
-    if capacity is None and window is None:
-        window = 256
-        if isinstance(sinks, int):
-            window = max(1, min(window, image.seq_len - sinks))
+    if capacity is None:
+        if sinks is None:
+            sinks = SINKS if policy is None else 0  # a policy keeps what is looked at, first tokens too
+        if window is None:
+            window = 256
+            if isinstance(sinks, int):
+                window = max(1, min(window, image.seq_len - sinks))
     if codec is None:
         codec = image.codec
     g = geometry_for(codec, *shape(image), window=window, sinks=sinks, capacity=capacity, **geometry)

@@ -1,7 +1,7 @@
 """Which token leaves when one sequence may keep only so many: one table of tokens for all layers.
 
     from mpy_kv.budget import BudgetCache      # keeps it
-    cache = BudgetCache(Geometry(..., window=64), policy="lru-peak")
+    cache = BudgetCache(Geometry(..., window=64, sinks=0), policy="lru-peak")
 
 A token's worth is a number made of the attention it gets; the least worthy leaves, of equals the older one,
 never one of the newest. Definitions, shares being of all attention of a head, n the tokens visible:

@@ -19,7 +19,7 @@ def _ends(kernels, shift):
     from ...cache import KVCache
 
     kind = "f" if shift is None else "h"
-    g = Geometry(1, 2, 2, 8, window=2, codec="float16")
+    g = Geometry(1, 2, 2, 8, window=2, sinks=0, codec="float16")
     cache = KVCache(g, kv_shift=shift, q_shift=None if shift is None else 0, kernels=kernels)
     small, large = (_SMALL, _LARGE) if shift is None else (_SMALL_INTS, _LARGE_INTS)
     q = array(kind, [30000, -20000, 25000, 15000, -9000, 30000, -28000, 7] * 2)
@@ -39,7 +39,7 @@ def _taken(kernels, shift, value):
     """Whether a number is stored that must not be."""
     from ...cache import KVCache
 
-    cache = KVCache(Geometry(1, 1, 1, 1, window=1, codec="float16"), kv_shift=shift, kernels=kernels)
+    cache = KVCache(Geometry(1, 1, 1, 1, window=1, sinks=0, codec="float16"), kv_shift=shift, kernels=kernels)
     good, bad = [array("f" if shift is None else "h", [x]) for x in (1, value)]
     for k, v in ((bad, good), (good, bad)):
         try:

@@ -27,7 +27,7 @@ class DeviceCodec:
         self.shape = (kv_heads, head_dim)
         self.group = group
         self.width = kv_heads * head_dim
-        g = Geometry(1, kv_heads, kv_heads, head_dim, window=1, group=group)
+        g = Geometry(1, kv_heads, kv_heads, head_dim, window=1, sinks=0, group=group)
         self.slice_width = g.slice_width
         self.slice_bytes = g.slice_bytes
         self.codes_bytes = kv_heads * g.row_bytes

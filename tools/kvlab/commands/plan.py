@@ -11,6 +11,7 @@ from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
 from kvlab.plan.shape import Model
 from kvlab.plan.sizes import CODECS, WEIGHTS, Layers
+from mpy_kv.geometry import SINKS
 
 
 @click.command(
@@ -18,7 +19,7 @@ from kvlab.plan.sizes import CODECS, WEIGHTS, Layers
 
 \b
   kvlab plan --model stories260k --board rp2040 --codec int8 --tokens 256
-  kvlab plan --model stories260K.bin --board esp32 --tokens 1000 --window 128 --sinks 4
+  kvlab plan --model stories260K.bin --board esp32 --tokens 1000 --window 128
   kvlab plan --model qwen2.5-7b --profile server --batch 32 --tokens 4096 --codec float16
 """
 )
@@ -42,7 +43,12 @@ from kvlab.plan.sizes import CODECS, WEIGHTS, Layers
     metavar="N",
     help="Recent tokens kept [default: all of --tokens].",
 )
-@click.option("--sinks", type=click.IntRange(min=0), default=0, help="First tokens kept on top.")
+@click.option(
+    "--sinks",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"First tokens kept on top of the window [default: {SINKS}].",
+)
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Requests at once.")
 @click.option(
     "--group", type=click.IntRange(min=1), metavar="N", help="Values that share a scale [default: up to 32]."
@@ -60,7 +66,7 @@ def command(
     tokens: int,
     codec: str | None,
     window: int | None,
-    sinks: int,
+    sinks: int | None,
     batch: int,
     group: int | None,
     weights: str | None,
@@ -110,7 +116,7 @@ def show(found: planner.Plan) -> None:
     q, t, m, one = found.question, found.target, found.model, found.need
     asked = f"{q.tokens:,} tokens, {q.codec}"
     if q.window is not None:
-        asked += f", window {q.window:,} tokens and {q.sinks:,} sinks"
+        asked += f", window {q.window:,} tokens and {q.kept_sinks:,} sinks"
     if q.batch > 1:
         asked += f", {q.batch:,} requests"
     rows = [

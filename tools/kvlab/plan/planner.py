@@ -8,7 +8,7 @@ from typing import Any
 
 from kvlab.errors import BadInput
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import CODECS, MOST_GROUP, WEIGHTS, Need, need
+from kvlab.plan.sizes import CODECS, MOST_GROUP, WEIGHTS, Need, need, sinks_of
 from kvlab.plan.targets import Part, Target
 from mpy_kv.codecs import NAMES as STORED
 
@@ -22,10 +22,15 @@ class Question:
     tokens: int
     codec: str
     window: int | None = None
-    sinks: int = 0
+    sinks: int | None = None  # None: as many as a window has by itself
     batch: int = 1
     group: int | None = None
     weights: str = "float16"
+
+    @property
+    def kept_sinks(self) -> int:
+        """First tokens kept on top of the window."""
+        return sinks_of(self.window, self.sinks)
 
 
 @dataclass
@@ -66,7 +71,7 @@ class Plan:
             "codec": q.codec,
             "tokens": q.tokens,
             "window": q.window,
-            "sinks": q.sinks,
+            "sinks": q.kept_sinks,
             "batch": q.batch,
             "group": q.group,
             "kv_bytes": q.batch * self.need.kv_bytes,
@@ -117,7 +122,7 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
             raise BadInput(f"{name} {codec}: unknown; known: {', '.join(known)}")
     one = _need(model, q)
     weights, weights_read = target.weights_part(model, q.weights)
-    beside = target.beside(model, q.sinks, q.codec)
+    beside = target.beside(model, q.kept_sinks, q.codec)
     kv_read = q.batch * one.kv_bytes
     seconds = weights_read / target.weights.read_bytes_per_s.value
     seconds += kv_read / target.main.read_bytes_per_s.value
@@ -161,7 +166,7 @@ def _with(q: Question, **changes: Any) -> Question:
 
 def _rest(model: Model, target: Target, q: Question) -> int:
     """What shares the areas with the caches, weights included where they lie there."""
-    total = sum(part.bytes for part in target.beside(model, q.sinks, q.codec))
+    total = sum(part.bytes for part in target.beside(model, q.kept_sinks, q.codec))
     return total if target.weights_apart else total + target.weights_part(model, q.weights)[0].bytes
 
 
@@ -223,13 +228,13 @@ def largest_context(model: Model, target: Target, q: Question) -> int:
     if q.window is None:
         return _largest(lambda n: fits(model, target, _with(q, tokens=n)), MOST_TOKENS)
     window = largest_window(model, target, q)
-    return window + q.sinks if window else 0
+    return window + q.kept_sinks if window else 0
 
 
 def largest_window(model: Model, target: Target, q: Question) -> int:
     """The largest --window that fits, with the same sinks."""
-    most = MOST_TOKENS - q.sinks
-    return _largest(lambda n: fits(model, target, _with(q, window=n, tokens=n + q.sinks)), most)
+    sinks = sinks_of(1, q.sinks)
+    return _largest(lambda n: fits(model, target, _with(q, window=n, tokens=n + sinks)), MOST_TOKENS - sinks)
 
 
 def most_requests(model: Model, target: Target, q: Question) -> int:
@@ -284,10 +289,11 @@ def _advice(model: Model, target: Target, q: Question) -> list[str]:
     for codec in (q.codec, *smaller):
         asked = _with(q, codec=codec)
         window = min(largest_window(model, target, asked), model.seq_len or MOST_TOKENS)
-        context = q.tokens if q.window is None else q.window + q.sinks
+        context = q.tokens if q.window is None else q.window + q.kept_sinks
         if 0 < window < context:
-            sinks = f" --sinks {q.sinks}" if q.sinks else ""
-            said.append(f"--codec {codec} --window {window}{sinks} fits: the newest {window:,} tokens stay")
+            option = "" if q.sinks is None else f" --sinks {q.sinks}"
+            stay = f"{sinks_of(window, q.sinks)} sinks and the newest {window:,} tokens stay"
+            said.append(f"--codec {codec} --window {window}{option} fits: {stay}")
     over = q.batch * _need(model, q).buffer_bytes + rest - target.room
     for memory in target.memories:
         if memory.role == "extension" and 0 < over <= memory.size_bytes.value:

@@ -64,10 +64,11 @@ def need(
     tokens: int,
     codec: str,
     window: int | None = None,
-    sinks: int = 0,
+    sinks: int | None = None,
     group: int | None = None,
 ) -> Need:
-    """The cache of one request of `tokens`. Without `window` nothing is evicted: capacity = tokens.
+    """The cache of one request of `tokens`. Without `window` nothing is evicted: capacity = tokens. A window
+    has as many sinks as Geometry gives it, unless `sinks` are asked for.
 
     A layer with a window of its own keeps the smaller of the two, and no sinks if that is its own.
     BadInput names the option that is wrong.
@@ -76,6 +77,7 @@ def need(
         raise BadInput(f"--tokens {tokens}: must be at least 1")
     if sinks and window is None:
         raise BadInput(f"--sinks {sinks}: sinks need --window; without one nothing is evicted")
+    sinks = sinks_of(window, sinks)
     kinds: dict[tuple[int | None, int], int] = {}
     for own in model.windows:
         kind: tuple[int | None, int] = (window, sinks)
@@ -84,6 +86,13 @@ def need(
         kinds[kind] = kinds.get(kind, 0) + 1
     parts = (_layers(model, count, *kind, tokens, codec, group) for kind, count in kinds.items())
     return Need(tuple(sorted(parts, key=lambda part: part.visible)))
+
+
+def sinks_of(window: int | None, sinks: int | None) -> int:
+    """How many a window has: those asked for, else geometry.SINKS. Without a window there are none."""
+    if window is None:
+        return 0
+    return geometry.SINKS if sinks is None else sinks
 
 
 def _layers(

@@ -80,7 +80,7 @@ class Ring:
     """What a cache of one sequence stores for a token."""
 
     def __init__(self) -> None:
-        geometry = Geometry(LAYERS, HEADS, 1, HEAD_DIM, window=1)
+        geometry = Geometry(LAYERS, HEADS, 1, HEAD_DIM, window=1, sinks=0)
         self.cache = KVCache(geometry, kv_shift=SHIFT, q_shift=SHIFT, out_shift=SHIFT)
         self.known: dict[bytes, Stored] = {}
 
