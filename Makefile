@@ -1,5 +1,7 @@
 # make demo   set everything up, emulate a Raspberry Pi Pico, let a language model tell a story, draw the picture
-# make test   set everything up, run all tests
+# make test   set everything up, run all tests, of the exhaustive ones a sample that rotates by commit; at most 20
+#             minutes of processor time once all is installed and the firmware is built
+# make test-long   all of the exhaustive tests: every line cut, every window; at most 50 minutes of processor time
 # make lint   ruff, mypy, and the lint of native code (why a rule is one: tools/lint_viper.py --explain all)
 # make test-train   install the extra `train` (jax) and run the tests that need it
 # make clean  remove out/ and caches; `make distclean` removes the virtual environment too
@@ -10,17 +12,25 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= auto
 PYTEST_ARGS ?=
+# The key of the sample; that of a run is printed, SAMPLE=KEY repeats it.
+SAMPLE ?= commit
 
-.PHONY: demo test test-train lint venv clean distclean
+.PHONY: demo test test-long test-train lint venv clean distclean
 
 demo: $(STAMP)
 	@$(BIN)/kvlab demo $(if $(MODEL),--model "$(MODEL)")
 
 # Installs the compiler and emulator of the 32-bit firmware where it may (root on Debian); else the tests that
-# need them are skipped by name.
+# need them are skipped by name. The tests of a file share what they compute, so one worker runs them.
+test test-long: PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+
 test: $(STAMP)
 	@$(BIN)/python -m firmware --install || true
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+	@$(PYTEST) --sample $(SAMPLE) $(PYTEST_ARGS)
+
+test-long: $(STAMP)
+	@$(BIN)/python -m firmware --install || true
+	@$(PYTEST) -m 'exhaustive and not train' $(PYTEST_ARGS)
 
 test-train: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,rp2040,train]'

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import case_ids
 import pytest
 import qemu_fixtures
 
 from kvlab import cli, paths
 from qemu_port import machines
 from unix_port import port
+
+pytest_plugins = ("sampling", "processor_time")
+
+
+def pytest_make_parametrize_id(val: object) -> str:
+    return case_ids.case_id(val)
 
 
 class Upy:

@@ -228,7 +228,7 @@ def test_a_wait_that_is_cancelled_promises_no_block_that_cannot_be_had() -> None
 
 
 @pytest.mark.parametrize("kind", [FixedPool, BuddyPool, RegionPool, SlabPool])
-@pytest.mark.parametrize("handles", [None, 5, "ab", {1}, {0: 1}, (1,)])
+@pytest.mark.parametrize("handles", [None, 5, "ab", {1}, {0: 1}, (1,)], ids=repr)
 def test_many_are_freed_from_a_list_or_array_only(kind: Any, handles: object) -> None:
     arena = Arena(4096)
     pool = {

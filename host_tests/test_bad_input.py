@@ -119,7 +119,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("shape", ODD, ids=[str(list(o.values())) for o in ODD])
+@pytest.mark.parametrize("shape", ODD, ids=[",".join(f"{key}={o[key]}" for key in o) for o in ODD])
 def test_odd_shapes_work(shape: dict) -> None:
     """Constant values come out again, whatever the shape."""
     g = Geometry(1, **shape)

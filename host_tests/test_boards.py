@@ -182,6 +182,7 @@ def set_value(section, key, value):
     def change(data):
         data[section][key]["value"] = value
 
+    change.__name__ = f"{key}={value}"
     return change
 
 

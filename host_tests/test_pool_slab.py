@@ -478,6 +478,7 @@ def test_nothing_is_fragmented_after_any_history_of_regions() -> None:
         lambda pool: pool._table.__setitem__(pool._place(0) + slab_region.HELD, 0),
         lambda pool: pool._meta.__setitem__(slab.UNFILLED, 0),
     ],
+    ids=["first gate", "last gate", "HOLDERS", "ALLOWED", "OWNER", "GUARANTEED", "HELD", "UNFILLED"],
 )
 def test_the_checker_sees_regions(corrupt: Callable[[Any], None]) -> None:
     pool = regions_of(4)

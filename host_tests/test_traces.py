@@ -256,10 +256,10 @@ FAULTS = [
     ("zeros", bytes(100), "line 1: is not text in UTF-8"),
     (
         "gzip cut",
-        gzip.compress(lines(*[TALK] * 50).encode())[:-20],
+        gzip.compress(lines(*[TALK] * 50).encode(), mtime=0)[:-20],
         "line [0-9]+: the gzip is cut off or dam",
     ),
-    ("gzip of nothing", gzip.compress(b""), ": holds no requests"),
+    ("gzip of nothing", gzip.compress(b"", mtime=0), ": holds no requests"),
     ("gzip head alone", b"\x1f\x8b", "line 1: the gzip is cut off or damaged"),
     ("gzip garbage", b"\x1f\x8b\x08\0\0\0\0\0\0\0garbage", "line 1: the gzip is cut off or damaged"),
     ("gzip of other", b"\x1f\x8b\x09garbage", "line 1: the gzip is cut off or damaged"),

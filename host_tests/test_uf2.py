@@ -64,8 +64,8 @@ def test_blocks_that_are_not_for_the_flash_are_passed_over():
     [
         (b"", "0 bytes are no whole number of blocks of 512: cut short"),
         (block(0, 1)[:-1], "511 bytes are no whole number"),
-        (block(0, 1, magic=0x12345678), "block 0 is none of a UF2 file"),
-        (block(0, 1)[:-1] + b"!", "block 0 is none of a UF2 file"),
+        pytest.param(block(0, 1, magic=0x12345678), "block 0 is none of a UF2 file", id="first magic"),
+        pytest.param(block(0, 1)[:-1] + b"!", "block 0 is none of a UF2 file", id="last magic"),
         (block(0, 1, family=RP2350), r"for another chip, RP2350 \(Arm\); take the image of an RP2040"),
         (block(0, 1, family=0x12345678), "for another chip, family 0x12345678"),
         (block(0, 2), "block 0 says it is 0 of 2, in a file of 1"),

@@ -151,19 +151,19 @@ def cases():
     need = small().bytes()
     for value in (None, 5, {"layers": 1}):
         case("KVCache(%r)" % value, BadArgument, "geometry", lambda b, value=value: KVCache(value))
-    for value in (
-        bytes(need),
-        "x" * need,
-        [0] * need,
-        array("h", [0] * need),
-        array("f", [0] * need),
-        memoryview(array("h", [0] * need)),
-        memoryview(bytes(need)),
-        7,
-        object(),
+    for name, value in (
+        ("bytes", bytes(need)),
+        ("str", "x" * need),
+        ("list", [0] * need),
+        ("int16", array("h", [0] * need)),
+        ("float32", array("f", [0] * need)),
+        ("memoryview of int16", memoryview(array("h", [0] * need))),
+        ("memoryview of bytes", memoryview(bytes(need))),
+        ("int", 7),
+        ("object", object()),
     ):
         case(
-            "buffer of %s" % type(value).__name__,
+            "buffer of %s" % name,
             BadArgument,
             "buffer must be a writable bytearray or memoryview",
             lambda b, value=value: KVCache(small(), value),
@@ -406,8 +406,9 @@ def cases():
                     lambda b, k=name, m=method, n=value: getattr(b.pools[k], m)(n),
                 )
             said = ("size", repr(value))
-            case(name, BadArgument, said, lambda b, k=name, n=value: b.pools[k].grow(b.blocks[k], n))
-            case(name, BadArgument, said, lambda b, k=name, n=value: b.pools[k].alloc_many(2, n, [0, 0]))
+            grow, many = "%s grow to %r" % (name, value), "%s alloc_many(2, %r)" % (name, value)
+            case(grow, BadArgument, said, lambda b, k=name, n=value: b.pools[k].grow(b.blocks[k], n))
+            case(many, BadArgument, said, lambda b, k=name, n=value: b.pools[k].alloc_many(2, n, [0, 0]))
         for value in (129, 513, 1 << 30, 1 << 31, (1 << 32) - 1, 1 << 70):
             said = ("needed %d" % value, "128")
             case(
@@ -416,7 +417,8 @@ def cases():
                 said,
                 lambda b, k=name, n=value: b.pools[k].alloc(n),
             )
-            case(name, PoolFull, said, lambda b, k=name, n=value: b.pools[k].grow(b.blocks[k], n))
+            grow = "%s grow to %r" % (name, value)
+            case(grow, PoolFull, said, lambda b, k=name, n=value: b.pools[k].grow(b.blocks[k], n))
         for value in (-1, 5, None, "x", 1.5, 1 << 29, 1 << 70, True):
             for method in ("free", "lock", "unlock", "is_locked", "owner", "offset", "size"):
                 case(
@@ -425,7 +427,8 @@ def cases():
                     "handle %r" % (value,),
                     lambda b, k=name, m=method, n=value: getattr(b.pools[k], m)(n),
                 )
-            case(name, BadHandle, "handle", lambda b, k=name, n=value: b.pools[k].grow(n, 8))
+            grow = "%s grow(%r)" % (name, value)
+            case(grow, BadHandle, "handle", lambda b, k=name, n=value: b.pools[k].grow(n, 8))
             case(
                 "%s free_many(%r)" % (name, value),
                 BadHandle,
@@ -439,7 +442,8 @@ def cases():
             lambda b, k=name: b.pools[k].free_many([b.blocks[k], b.blocks[k]], 2),
         )
         other = "slab" if name == "fixed" else "fixed"
-        case(name, BadHandle, "handle", lambda b, k=name, o=other: b.pools[k].free(b.blocks[o]))
+        free = "%s free of a block of %s" % (name, other)
+        case(free, BadHandle, "handle", lambda b, k=name, o=other: b.pools[k].free(b.blocks[o]))
         for value in (0, 8, None, 1.0, True):
             case(
                 "%s alloc_many(%r)" % (name, value),
@@ -457,8 +461,9 @@ def cases():
     case("a guarantee", PoolFull, "slabs", lambda b: b.pools["slab+region"].open_region(2, 2))
     for value in (-1, 1, 1.5, "x", True, 1 << 70):
         said = "region %r" % (value,)
-        case(said, BadHandle, said, lambda b, n=value: b.pools["slab+region"].close_region(n))
-        case(said, BadHandle, said, lambda b, n=value: b.pools["slab+region"].alloc(8, 4, n))
+        close, alloc = "close_region(%r)" % (value,), "alloc in region %r" % (value,)
+        case(close, BadHandle, said, lambda b, n=value: b.pools["slab+region"].close_region(n))
+        case(alloc, BadHandle, said, lambda b, n=value: b.pools["slab+region"].alloc(8, 4, n))
     for value in (-1, 65536, None, 1.0, "1", True):
         case(
             "owner layer %r" % (value,), BadArgument, "layer", lambda b, n=value: b.pool.set_owner(b.block, n)
