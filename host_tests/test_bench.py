@@ -15,8 +15,9 @@ from pty_board import PtyBoard
 import firmware
 from firmware import natmod
 from kvlab import boards, cli, paths
-from kvlab.bench import choices, page, targets, twin, worst
+from kvlab.bench import choices, tables, targets, twin, worst
 from kvlab.deploy.link import connected
+from kvlab.docs import run as docs
 from kvlab.errors import BadInput, FellShort
 from mpy_kv.eviction.tokens import POLICIES
 from mpy_kv.kernels import params
@@ -269,6 +270,12 @@ def test_the_dearest_calls_repeat_exactly(dearest: dict[str, Any], tmp_path: Pat
 # --- choices -------------------------------------------------------------------------------------
 
 
+def told(name: str) -> str:
+    """The table of that name in the documentation."""
+    (figure,) = docs.told()[name]
+    return figure.text.strip()
+
+
 def told_choices(table: str, header: Sequence[str]) -> dict[str, dict[str, str]]:
     """The rows of a table of docs/CHOOSING.md, by first cell and head."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
@@ -278,9 +285,7 @@ def told_choices(table: str, header: Sequence[str]) -> dict[str, dict[str, str]]
 
 @pytest.fixture(scope="module")
 def chosen() -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
-    told = page.read(page.CHOOSING.read_text())
-    assert set(told) == set(page.CHOICES)
-    codecs, policies = (told[name] for name in page.CHOICES)
+    codecs, policies = (told(name) for name in ("codec_costs", "policy_costs"))
     return told_choices(codecs, choices.CODECS_HEADER), told_choices(policies, choices.POLICIES_HEADER)
 
 
@@ -294,7 +299,7 @@ def test_the_page_tells_what_every_choice_costs(chosen) -> None:
 
 
 def test_choices_cost_what_the_page_tells(chosen) -> None:
-    """If not: kvlab bench page."""
+    """If not: kvlab docs --write."""
     qemu_fixtures.built(targets.HEAP_BYTES)
     steps: list[int] = []
     found = targets.run(targets.QEMU, "choices.py", ["thumb", "int8-int4", "lru-peak"], steps.append)
@@ -311,7 +316,7 @@ def test_choices_cost_what_the_page_tells(chosen) -> None:
 
 
 def test_choices_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kvlab: Run) -> None:
-    """And `bench page` makes of them what the page tells."""
+    """And what is made of them is what the page tells."""
     cost = {"qk": 10.4, "av": 20.0, "append": 3000, "attend": 40000.0, "token": 500000.0}
     sets = {name: dict.fromkeys(reversed(choices.CODECS), cost) for name in choices.SETS}
     policies = {name: {"lfu": {"token": 625000.0}, "ring": {"token": 500000.0}} for name in choices.SETS}
@@ -323,7 +328,7 @@ def test_choices_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kvla
     assert "128 tokens in view" in out
     figures = json.loads((tmp_path / "choices.json").read_text())
     assert list(figures["codecs"]["thumb"]) == list(choices.CODECS)
-    codecs, kept = (page.costs(figures)[name].splitlines()[2:] for name in page.CHOICES)
+    codecs, kept = (table.splitlines()[2:] for table in tables.choices_tables(figures).values())
     assert codecs[1] == "| int8 | 10 | 20 | 3,000 | 40,000 | 500,000 | 500,000 |"
     assert kept == [
         "| ring | 500,000 | - | 500,000 | - |",
@@ -348,17 +353,15 @@ def numbers(table: str) -> dict[tuple[str, str], float]:
 
 @pytest.mark.slow
 def test_the_page_tells_what_is_measured(products: dict[str, Any], tokens: dict[str, Any]) -> None:
-    """If not: kvlab bench page."""
-    told = page.read(page.PAGE.read_text())
-    assert tuple(sorted(told)) == tuple(sorted(page.NAMES))
+    """If not: kvlab docs --write."""
     for name, table in (
-        ("products", page.products(products)),
-        ("token", page.one_token(tokens)),
-        ("storing", page.storing(tokens)),
-        ("limits", page.limits(tokens)),
+        ("products", tables.products(products)),
+        ("token", tables.one_token(tokens)),
+        ("storing", tables.storing(tokens)),
+        ("limits", tables.limits(tokens)),
     ):
         want = numbers(table)
-        got = numbers(told[name])
+        got = numbers(told(name))
         assert got.keys() == want.keys(), name
         for place, value in want.items():
             if not place[1].startswith("C,"):  # another gcc, other code
@@ -366,36 +369,12 @@ def test_the_page_tells_what_is_measured(products: dict[str, Any], tokens: dict[
 
 
 def test_the_page_tells_the_worst_of_every_operation() -> None:
-    told = page.read(page.PAGE.read_text())
-    for table, names in page.WORST.items():
-        cells = numbers(told[table])
+    for table, names in tables.WORST.items():
+        cells = numbers(told(table))
         assert list(dict.fromkeys(row for row, _ in cells)) == [f"`{name}`" for name in names], table
         for name in names:
             by = {column: cells[f"`{name}`", column] for column in ("min", "mean", "max")}
             assert 50 < by["min"] <= by["mean"] <= by["max"], name
-
-
-def test_all_but_the_tables_stays() -> None:
-    text = page.PAGE.read_text()
-    assert page.rewritten(text, page.read(text)) == text
-    changed = page.rewritten(text, {"worst": "| new |"})
-    assert page.read(changed) == {**page.read(text), "worst": "| new |"}
-    assert changed.replace("| new |", page.read(text)["worst"]) == text
-
-
-def test_a_page_needs_places(tmp_path: Path, kvlab: Run) -> None:
-    path = tmp_path / "page.md"
-    path.write_text("# Nothing\n")
-    assert kvlab("bench", "page", "--page", path)[::2] == (
-        2,
-        "kvlab: error: --page: no place for the table products: <!-- products --> ... <!-- end -->\n",
-    )
-    assert path.read_text() == "# Nothing\n"
-    assert kvlab("bench", "page", "--choices-page", path)[::2] == (
-        2,
-        "kvlab: error: --choices-page: no place for the table codec_costs: "
-        "<!-- codec_costs --> ... <!-- end -->\n",
-    )
 
 
 # --- a board on a serial port --------------------------------------------------------------------
@@ -478,7 +457,7 @@ def test_bad_input_is_one_line(kvlab: Run, words: list[str], message: str) -> No
 
 
 @pytest.mark.parametrize(
-    "words", ["kernels --target qemu", "tokens --target qemu", "worst", "choices", "page"]
+    "words", ["kernels --target qemu", "tokens --target qemu", "worst", "choices"]
 )
 def test_missing_tools_are_named(
     kvlab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str

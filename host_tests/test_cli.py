@@ -79,7 +79,6 @@ def test_every_command_has_help_with_an_example(kvlab, words):
         ),
         (["emulate", __file__, "--timeout", "soon"], "--timeout"),
         (["doctor", "--json", "no-such-folder/"], "--json no-such-folder/: names a folder; name a file"),
-        (["bench", "page", "--page", "x/"], "--page x/: names a folder; name a file"),
         (["emulate", __file__, "--json", "."], "--json .: is a folder"),
         (
             ["doctor", "--json", "/dev/null/x.json"],

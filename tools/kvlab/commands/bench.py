@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from kvlab import options, output, paths
-from kvlab.bench import choices, kernels, page, targets, tokens, worst
+from kvlab.bench import choices, kernels, targets, tokens, worst
 from kvlab.errors import BadInput
 from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 
@@ -433,57 +433,6 @@ def choices_command(target: str, json_path: Path | None) -> None:
         output.table(f"{title}: instructions, {figures['in_view']} tokens in view", rows, header)
     if json_path is not None:
         output.write_json(json_path, figures)
-
-
-@command.command(
-    name="page",
-    epilog="""Example:
-
-\b
-  kvlab bench page
-""",
-)
-@click.option(
-    "--page",
-    "page_path",
-    type=options.OutFile(),
-    default=page.PAGE,
-    metavar="FILE",
-    help="Page with places for the tables [default: docs/PERFORMANCE.md].",
-)
-@click.option(
-    "--choices-page",
-    "choices_path",
-    type=options.OutFile(),
-    default=page.CHOOSING,
-    metavar="FILE",
-    help="Page with places for those of `bench choices` [default: docs/CHOOSING.md].",
-)
-@click.option(
-    "--calls",
-    type=click.IntRange(100, 10_000_000),
-    default=worst.CALLS,
-    show_default=True,
-    help="Of `bench worst`.",
-)
-def page_command(page_path: Path, choices_path: Path, calls: int) -> None:
-    """Run kernels, tokens, worst and choices on the emulated board, renew docs/PERFORMANCE.md, CHOOSING.md.
-
-    Only the tables are new.
-    """
-    page.check(page_path)
-    page.check(choices_path, page.CHOICES, "--choices-page")
-    prepare(targets.QEMU)
-    steps = kernels.STEPS + tokens.steps(targets.QEMU, tokens.POSITIONS) + worst.steps(calls) + choices.STEPS
-    with output.progress("Measuring", steps) as done:
-        of_kernels = kernels.measure(targets.QEMU, done)
-        of_tokens = tokens.measure(targets.QEMU, paths.SHIPPED, tokens.POSITIONS, done)
-        of_worst = worst.measure(calls, done)
-        of_choices = choices.measure(done)
-    page.write(page_path, page.tables(of_kernels, of_tokens, of_worst))
-    page.write(choices_path, page.costs(of_choices), "--choices-page")
-    for path in (page_path, choices_path):
-        click.echo(f"{paths.shown(path)}: its tables are renewed")
 
 
 @command.command(

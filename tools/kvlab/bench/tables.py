@@ -1,22 +1,13 @@
-"""The tables of docs/PERFORMANCE.md, and of what choices cost in docs/CHOOSING.md, made of the figures of
-`kvlab bench ... --target qemu`.
-
-A table stands between `<!-- NAME -->` and `<!-- end -->`; all else on the page is written by hand.
+"""The tables of docs/PERFORMANCE.md, and of what choices cost in docs/CHOOSING.md, in Markdown, made of the
+figures of `kvlab bench ... --target qemu`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from kvlab import files, paths
 from kvlab.bench import choices, kernels, tokens, worst
-from kvlab.errors import BadInput
-
-PAGE = paths.ROOT / "docs" / "PERFORMANCE.md"
-CHOOSING = paths.ROOT / "docs" / "CHOOSING.md"
 
 Figures = Mapping[str, Any]
 
@@ -87,56 +78,26 @@ WORST = {
     "worst_policies": worst.POLICIES,
     "worst_tokens": worst.TOKENS,
 }
-NAMES = ("products", "calls", "token", "storing", "limits", *WORST)
-CHOICES = ("codec_costs", "policy_costs")
 
 
-def costs(figures: Figures) -> dict[str, str]:
-    """The tables of docs/CHOOSING.md, of what `bench choices` counts."""
-    made = (
-        _table(choices.CODECS_HEADER, choices.codec_rows(figures)),
-        _table(choices.POLICIES_HEADER, choices.policy_rows(figures)),
-    )
-    return dict(zip(CHOICES, made, strict=True))
+def choices_tables(figures: Figures) -> dict[str, str]:
+    """Of what `bench choices` counts."""
+    return {
+        "codec_costs": _table(choices.CODECS_HEADER, choices.codec_rows(figures)),
+        "policy_costs": _table(choices.POLICIES_HEADER, choices.policy_rows(figures)),
+    }
 
 
-def tables(of_kernels: Figures, of_tokens: Figures, of_worst: Figures) -> dict[str, str]:
-    """Every table by its name."""
-    made = (
-        *(products(of_kernels), calls(of_kernels)),
-        *(one_token(of_tokens), storing(of_tokens), limits(of_tokens)),
-        *(dearest(of_worst, names) for names in WORST.values()),
-    )
-    return dict(zip(NAMES, made, strict=True))
+def kernels_tables(figures: Figures) -> dict[str, str]:
+    """Of what `bench kernels` counts."""
+    return {"products": products(figures), "calls": calls(figures)}
 
 
-def read(text: str) -> dict[str, str]:
-    """The tables that a page shows, by name."""
-    found = re.findall(r"<!-- (\w+) -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
-    return dict(found)
+def tokens_tables(figures: Figures) -> dict[str, str]:
+    """Of what `bench tokens` counts."""
+    return {"token": one_token(figures), "storing": storing(figures), "limits": limits(figures)}
 
 
-def rewritten(text: str, new: Mapping[str, str], option: str = "--page") -> str:
-    """The page with `new` in place of its tables. BadInput unless each has its place."""
-    for name, table in new.items():
-        before, start, rest = text.partition(f"<!-- {name} -->\n")
-        _old, end, after = rest.partition("<!-- end -->")
-        if not end:
-            raise BadInput(f"{option}: no place for the table {name}: <!-- {name} --> ... <!-- end -->")
-        text = f"{before}{start}{table}\n{end}{after}"
-    return text
-
-
-def check(page: Path, names: Sequence[str] = NAMES, option: str = "--page") -> None:
-    """BadInput unless it is a page with a place for every table."""
-    try:
-        text = files.existing_file(page, option).read_text(encoding="utf-8")
-    except ValueError as error:
-        raise BadInput(f"{option} {page}: not a page of text") from error
-    rewritten(text, dict.fromkeys(names, ""), option)
-
-
-def write(page: Path, new: Mapping[str, str], option: str = "--page") -> None:
-    """Put tables into a page that check() has let pass."""
-    text = rewritten(page.read_text(encoding="utf-8"), new, option)
-    files.write(page, text.encode(), option)
+def worst_tables(figures: Figures) -> dict[str, str]:
+    """Of what `bench worst` counts."""
+    return {name: dearest(figures, operations) for name, operations in WORST.items()}

@@ -1,0 +1,207 @@
+"""Checks what the documentation tells, and writes it anew."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kvlab import files, paths
+from kvlab.docs import markers, picture, registry
+from kvlab.docs.registry import PICTURES, Cost, Producer
+from kvlab.errors import BadInput, did_you_mean
+
+CHECKED = "docs_checked"  # the figure that a check of all of them leaves: when, and how many
+
+Done = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A figure that is not what its producer makes."""
+
+    where: str
+    name: str
+    told: str
+    found: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.name}: told {self.told}, found {self.found} ({self.command})"
+
+
+@dataclass
+class Checked:
+    """What a check came to. `skipped`: why, by producer; `later`: those that only --all runs."""
+
+    figures: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    later: list[str] = field(default_factory=list)
+    changed: list[Path] = field(default_factory=list)
+
+
+def told() -> dict[str, list[markers.Figure]]:
+    """Every figure between markers, by name. BadInput where nobody makes one of that name."""
+    found: dict[str, list[markers.Figure]] = {}
+    for page in markers.pages():
+        for figure in markers.figures(page):
+            if figure.name != CHECKED and registry.producer_of(figure.name) is None:
+                known = [name for producer in registry.all_producers() for name in producer.figures]
+                raise BadInput(
+                    f"{figure.where}: no figure {figure.name}{did_you_mean(figure.name, known)};"
+                    " `kvlab docs --list` names them"
+                )
+            found.setdefault(figure.name, []).append(figure)
+    return found
+
+
+def pictures() -> list[str]:
+    """Every picture of the documentation, by its path in the repository. BadInput where nobody draws one."""
+    found = [f"{PICTURES}{path.name}" for path in sorted((paths.ROOT / PICTURES).glob("*.png"))]
+    for name in found:
+        if registry.producer_of(name) is None:
+            raise BadInput(f"{name}: nothing draws this picture; `kvlab docs --list` names what is drawn")
+    return found
+
+
+def chosen(names: Collection[str], everything: bool) -> tuple[list[Producer], list[Producer]]:
+    """Who is to run now, and who only with --all: those of `names` (figures or families), or of what the
+    pages tell."""
+    known = registry.all_producers()
+    if names:
+        picked = [p for p in known if p.name in names or any(name in p.figures for name in names)]
+        for name in names:
+            if not any(name == p.name or name in p.figures for p in known):
+                every = [name for p in known for name in (p.name, *p.figures)]
+                raise BadInput(f"{name}: no such figure{did_you_mean(name, every)}; see `kvlab docs --list`")
+        return picked, []
+    used = {*told(), *pictures()}
+    needed = [p for p in known if used & p.figures.keys()]
+    now = [p for p in needed if everything or p.cost is Cost.CHEAP]
+    return now, [p for p in needed if p not in now]
+
+
+def _wanted(producer: Producer, names: Collection[str], used: Iterable[str]) -> list[str]:
+    """The figures of `producer` that are asked for."""
+    asked = producer.figures.keys() & set(names)
+    if not asked or producer.name in names:
+        asked = producer.figures.keys() & set(used)
+    return sorted(asked)
+
+
+def check(names: Collection[str] = (), *, everything: bool = False, done: Done = lambda _: None) -> Checked:
+    """Hold what the pages tell against what its producers make now."""
+    pages, drawn = told(), pictures()
+    result = Checked()
+    now, later = chosen(names, everything)
+    result.later = [producer.name for producer in later]
+    for producer in now:
+        wanted = _wanted(producer, names, (*pages, *drawn))
+        made = _make(producer, wanted, result)
+        for name in wanted if made is not None else ():
+            assert made is not None
+            if name.startswith(PICTURES):
+                result.differences += _compare_picture(producer, name, made[name])
+                result.figures += 1
+            for figure in pages.get(name, ()):
+                result.differences += _compare(producer, figure, made[name])
+                result.figures += 1
+        done(1)
+    if everything and not names and not result.differences:
+        result.changed = _write({CHECKED: _stamp(result)})
+    return result
+
+
+def write(names: Collection[str] = (), *, everything: bool = False, done: Done = lambda _: None) -> Checked:
+    """Put what its producers make now in place of what the pages tell; what is within its tolerance stays."""
+    pages, drawn = told(), pictures()
+    result = Checked()
+    now, later = chosen(names, everything)
+    result.later = [producer.name for producer in later]
+    for producer in now:
+        new = [name for name in producer.figures if name.startswith(PICTURES)]  # may not be there yet
+        wanted = _wanted(producer, names, (*pages, *drawn, *new))
+        made = _make(producer, wanted, result)
+        if made is not None:
+            result.figures += len(wanted)
+            result.changed += _renew(producer, {name: made[name] for name in wanted}, pages)
+        done(1)
+    return result
+
+
+def _make(
+    producer: Producer, wanted: Collection[str], result: Checked
+) -> Mapping[str, str | bytes] | None:
+    why = producer.missing()
+    if why is not None:
+        result.skipped[producer.name] = why
+        return None
+    made = producer.make(wanted)
+    absent = sorted(set(wanted) - made.keys())
+    if absent:
+        raise ValueError(f"{producer.name} did not make {', '.join(absent)}")
+    return made
+
+
+def _inner(figure: markers.Figure) -> str:
+    return figure.text[1:-1] if figure.block else figure.text
+
+
+def _compare(producer: Producer, figure: markers.Figure, made: str | bytes) -> list[Difference]:
+    assert isinstance(made, str)
+    text, tolerance = _inner(figure), producer.figures[figure.name]
+    if tolerance.allows(text, made):
+        return []
+    where = figure.where
+    have, want = text.split("\n"), made.split("\n")
+    for i, (old, new) in enumerate(zip(have, want)):
+        if not tolerance.allows(old, new):
+            where = f"{paths.shown(figure.page)}:{figure.line + i + figure.block}"
+            return [Difference(where, figure.name, old, new, producer.command)]
+    return [
+        Difference(where, figure.name, f"{len(have)} lines", f"{len(want)} lines", producer.command)
+    ]
+
+
+def _compare_picture(producer: Producer, name: str, made: str | bytes) -> list[Difference]:
+    assert isinstance(made, bytes)
+    told = (paths.ROOT / name).read_bytes()
+    how = picture.difference(told, made, producer.figures[name])
+    return [] if how is None else [Difference(name, name, "a picture", how, producer.command)]
+
+
+def _renew(
+    producer: Producer, made: Mapping[str, str | bytes], pages: Mapping[str, list[markers.Figure]]
+) -> list[Path]:
+    """Write what lies beyond its tolerance."""
+    new: dict[str, str] = {}
+    changed: list[Path] = []
+    for name, value in made.items():
+        if isinstance(value, bytes):
+            path = paths.ROOT / name
+            if not path.is_file() or picture.difference(path.read_bytes(), value, producer.figures[name]):
+                files.write(path, value, "--write")
+                changed.append(path)
+        elif not all(producer.figures[name].allows(_inner(figure), value) for figure in pages.get(name, ())):
+            new[name] = value
+    return changed + (_write(new) if new else [])
+
+
+def _write(new: Mapping[str, str]) -> list[Path]:
+    """Put figures into every page that has a place for them; the pages that changed."""
+    changed = []
+    for page in markers.pages():
+        text = markers.text_of(page)
+        renewed = markers.rewritten(text, page, new)
+        if renewed != text:
+            files.write(page, renewed.encode(), "--write")
+            changed.append(page)
+    return changed
+
+
+def _stamp(result: Checked) -> str:
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    skipped = f", without {', '.join(result.skipped)}" if result.skipped else ""
+    return f"{today}, {result.figures} figures{skipped}"
