@@ -14,16 +14,15 @@ import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from kvlab import __version__, commands, files
+from kvlab import __version__, commands, files, output
+from kvlab.__main__ import INTERRUPTED
 from kvlab.errors import BadInput, KvlabError, did_you_mean
 from unix_port import processes
 from unix_port.errors import PortError
-
-INTERRUPTED = 130
 
 
 class ReaderGone(Exception):
@@ -80,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Prints errors as one line on stderr."""
     _open_streams()
     try:
-        with processes.stopped_by_signals(), files.session(), _reader():
+        with processes.stopped_by_signals(), files.session(), output.streams(), _reader():
             status = _run(arguments)
             sys.stdout.flush()
             return status
@@ -151,7 +150,3 @@ def _say(line: str, status: int) -> int:
         click.echo(line, err=True)
     return status
 
-
-def run() -> NoReturn:
-    """The console script."""
-    sys.exit(main())

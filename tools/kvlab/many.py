@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import takewhile
 from typing import Any, ClassVar
 
 from kvlab import output, story
@@ -56,6 +57,7 @@ class Told:
 
     figures: dict[str, Any]
     report: launcher.Report
+    prefix: str  # the shared one that was asked for
 
     def check(self) -> None:
         """FellShort names the stories that are not what they are alone."""
@@ -76,7 +78,8 @@ def tell(board: Board, image: Image, telling: Telling, *, stream: bool = False) 
             one = telling.alone(i, seen["window"], seen["sinks"])
             alone.append(story.tell(board, image.data, one).figures)
             done(1)
-    return Told(_figures(board, image, telling, seen, report, alone), report)
+    figures = _figures(board, image, telling, seen, report, alone)
+    return Told(figures, report, telling.shared_prefix)
 
 
 def text(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
@@ -107,6 +110,7 @@ def _figures(
         "texts": texts,
         "equal_to_single": all(equal),
         "reused_tokens": sum(seen["reused_tokens"]),
+        "common_tokens": _common(seen),
         "single_buffer_bytes": _caches_bytes(image, seen),
         "stories": [
             {
@@ -126,6 +130,13 @@ def _figures(
     }
 
 
+def _common(seen: dict[str, Any]) -> int:
+    """Tokens with which the prompts of all stories begin, a single story's own aside."""
+    prompts = [ids[:count] for ids, count in zip(seen["ids"], seen["prompt_tokens"], strict=True)]
+    alike = takewhile(lambda column: len(set(column)) == 1, zip(*prompts))
+    return sum(1 for _ in alike) if len(prompts) > 1 else 0
+
+
 def _caches_bytes(image: Image, seen: dict[str, Any]) -> int:
     """Buffers of a cache for each story, no larger than it needs."""
     c = image.config
@@ -136,6 +147,22 @@ def _caches_bytes(image: Image, seen: dict[str, Any]) -> int:
         g = Geometry(*shape, window=window, sinks=seen["sinks"], codec=seen["codec"])
         total += g.bytes()
     return total
+
+
+def _unshared(f: dict[str, Any], prefix: str) -> list[tuple[str, str]]:
+    """Why a prefix that was asked for saved nothing."""
+    if not prefix or f["reused_tokens"]:
+        return []
+    if f["requests"] == 1:
+        why = "one story has nobody to share it with: take more --requests"
+    elif f["common_tokens"] < f["block_tokens"]:
+        why = (
+            f"nothing is shared: its {f['common_tokens']} tokens fill no block of {f['block_tokens']}; take a"
+            " longer one, or a smaller --block-tokens"
+        )
+    else:
+        why = "nothing is shared: at least one token of a prompt is computed anew; take a longer one"
+    return [("--shared-prefix", why)]
 
 
 def show(board: Board, told: Told) -> None:
@@ -161,6 +188,7 @@ def show(board: Board, told: Told) -> None:
             f" {f['shared_blocks']:,} shared",
         ),
         ("prompt tokens found", f"{f['reused_tokens']:,}, not computed again"),
+        *_unshared(f, told.prefix),
         ("window", f"{f['window']:,} tokens and {f['sinks']} sinks of each story"),
         ("element type", f["codec"]),
         ("allocated per token", f"{f['alloc_bytes_per_token']:,} B"),

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from kvlab import boards
 from kvlab.engine import catalogue
 from kvlab.errors import BadInput, did_you_mean
 from kvlab.files import OutFile, existing_file
+from kvlab.output import long_name
 
 __all__ = [
     "Decimal",
@@ -22,6 +24,8 @@ __all__ = [
     "Size",
     "board_option",
     "existing_file",
+    "given",
+    "no_effect",
     "parse_size",
     "pools_option",
 ]
@@ -30,6 +34,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _DIGITS_MAX = 24  # more is no size of anything, and Python refuses to read thousands
 _UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "kB": 1000, "MB": 1000**2}
+
+
+def given(*names: str) -> list[click.Parameter]:
+    """Those of the running command's parameters of these names that the user named, in this order. ValueError
+    for a name that it does not have."""
+    context = click.get_current_context()
+    known = {param.name: param for param in context.command.params}
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"{', '.join(unknown)}: no parameters of {context.command_path}")
+    typed = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.PROMPT)
+    return [known[name] for name in names if context.get_parameter_source(name) in typed]
+
+
+def no_effect(why: str, *names: str) -> None:
+    """BadInput if the user named one of these parameters, which have no effect: `why` names the option that
+    makes it so, and what to do: "needs --requests", "has no effect with --greedy; leave one of them out".
+    """
+    for param in given(*names):
+        raise BadInput(f"{long_name(param)}: {why}")
 
 
 def parse_size(text: str) -> int:
@@ -79,6 +102,11 @@ class Decimal(click.ParamType):
 
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most
+
+    @staticmethod
+    def setting(value: str) -> float:
+        """As figures tell it."""
+        return float(value)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         option = param.opts[0] if param else "number"

@@ -92,15 +92,13 @@ def kernels_command(target: str, head_dim: int | None, tokens: int | None, json_
             figures = kernels.measure_ratio(head_dim, tokens)
         show_ratio(figures)
     else:
-        for option, value in (("--head-dim", head_dim), ("--tokens", tokens)):
-            if value is not None:
-                raise BadInput(f"{option} {value}: only for --target {targets.UNIX}")
+        options.no_effect(f"only for --target {targets.UNIX}", "head_dim", "tokens")
         prepare(target)
         with output.progress("Measuring", kernels.STEPS) as done:
             figures = kernels.measure(target, done)
         show_products(figures)
     if json_path is not None:
-        output.write_json(json_path, figures)
+        output.write_json(json_path, figures, head_dim=head_dim, tokens=tokens)
 
 
 def show_ratio(figures: dict[str, Any]) -> None:
@@ -185,8 +183,7 @@ def tokens_command(
     from kvlab.models.load import load_image
 
     if target not in (targets.UNIX, targets.QEMU):
-        if model is not None:
-            raise BadInput(f"--model {model}: a board on a serial port tells with its own")
+        options.no_effect("a board on a serial port tells with its own", "model")
         with output.progress("Tokens", tokens.steps(target, positions)) as done:
             figures = tokens.measure(target, None, positions, done)
     else:
@@ -201,7 +198,7 @@ def tokens_command(
         figures["model"] = str(path)
     show_tokens(figures)
     if json_path is not None:
-        output.write_json(json_path, figures)
+        output.write_json(json_path, figures, model=figures.get("model"))
 
 
 def show_tokens(figures: dict[str, Any]) -> None:
@@ -440,8 +437,10 @@ def choices_command(target: str, json_path: Path | None) -> None:
     epilog="""Examples:
 
 \b
-  kvlab bench loss --model stories260K.bin --text stories.jsonl --json out/loss.json
-  kvlab bench loss --model stories260K.bin --text stories.jsonl --policy lru-peak --policy window --budget 64
+  kvlab bench loss --model stories260K.bin --text stories.jsonl \\
+      --json out/loss.json
+  kvlab bench loss --model stories260K.bin --text stories.jsonl \\
+      --policy lru-peak --policy window --budget 64
 """,
 )
 @click.option("--model", required=True, metavar="FILE", help="llama2.c checkpoint.")
@@ -457,7 +456,9 @@ def choices_command(target: str, json_path: Path | None) -> None:
     "policies",
     multiple=True,
     type=click.Choice(sorted(TOKEN_POLICIES)),
-    help="Also the device that keeps --budget tokens by this policy; may be repeated.",
+    metavar="NAME",
+    help="Also the device that keeps --budget tokens by this policy; may be repeated. Of"
+    f" {', '.join(sorted(TOKEN_POLICIES))}.",
 )
 @click.option("--budget", type=click.IntRange(min=1), metavar="N", help="Tokens that --policy keeps.")
 @output.json_option

@@ -65,7 +65,9 @@ def command(
     figures = {"model": model, "tokenizer": str(words.path), "image": str(target), **figures}
     _show(figures)
     if json_path:
-        output.write_json(json_path, figures)
+        output.write_json(
+            json_path, figures, tokenizer=str(words.path), seq_len=figures["seq_len_tokens"]
+        )
 
 
 def _show(f: dict[str, Any]) -> None:

@@ -32,7 +32,8 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
 
 \b
   kvlab deploy --board rp2040 --port /dev/ttyACM0
-  kvlab deploy --board esp32s3 --port /dev/ttyUSB0 --mpy --model stories260K.bin
+  kvlab deploy --board esp32s3 --port /dev/ttyUSB0 --mpy \\
+      --model stories260K.bin
   kvlab deploy --board rp2040 --dry-run
 """
 )

@@ -65,7 +65,8 @@ def _within_limits(board: Board, first: launcher.Report) -> Callable[..., launch
 \b
   kvlab emulate hello.py --board rp2040
   kvlab emulate boards/rp2040/main.py --flash out/model.mkvm@0 --peak
-  kvlab emulate soak.py --heap-bytes 128KiB --json out/soak.json -- --tokens 1000
+  kvlab emulate soak.py --heap-bytes 128KiB --json out/soak.json \\
+      -- --tokens 1000
 """
 )
 @click.argument("script")
@@ -150,7 +151,11 @@ def command(
     if flash_out is not None and report.flash_after is not None:
         files.write(flash_out, report.flash_after, "--flash-out")
     if json_path is not None:
-        output.write_json(json_path, report.figures())
+        output.write_json(
+            *(json_path, report.figures()),
+            heap_bytes=report.heap_limit_bytes,
+            flash=[{"file": each.name.removeprefix("--flash "), "offset": each.offset} for each in flash],
+        )
     if not report.fits:
         raise FellShort(report.verdict)
 

@@ -19,8 +19,10 @@ from mpy_kv.geometry import SINKS
 
 \b
   kvlab plan --model stories260k --board rp2040 --codec int8 --tokens 256
-  kvlab plan --model stories260K.bin --board esp32 --tokens 1000 --window 128
-  kvlab plan --model qwen2.5-7b --profile server --batch 32 --tokens 4096 --codec float16
+  kvlab plan --model stories260K.bin --board esp32 --tokens 1000 \\
+      --window 128
+  kvlab plan --model qwen2.5-7b --profile server --batch 32 \\
+      --tokens 4096 --codec float16
 """
 )
 @click.option(
@@ -97,7 +99,7 @@ def command(
         found.advice += _other_boards(found)
     show(found)
     if json_path is not None:
-        output.write_json(json_path, found.figures())
+        output.write_json(json_path, found.figures(), codec=question.codec, weights=question.weights)
     if not found.fits:
         raise FellShort(found.verdict)
 

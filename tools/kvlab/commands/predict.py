@@ -19,8 +19,10 @@ _RATE = options.FiniteRange(0.001, 1e9)
     epilog="""Examples:
 
 \b
-  kvlab predict --trace AzureLLMInferenceTrace_conv.csv --json out/predict.json
-  kvlab predict --trace AzureLLMInferenceTrace_code.csv --trace AzureLLMInferenceTrace_conv.csv --quantile 0.5
+  kvlab predict --trace AzureLLMInferenceTrace_conv.csv \\
+      --json out/predict.json
+  kvlab predict --trace AzureLLMInferenceTrace_code.csv \\
+      --trace AzureLLMInferenceTrace_conv.csv --quantile 0.5
   kvlab predict --trace ragpulse --speedup 50 --plot out/ragpulse.png
 """
 )
@@ -102,8 +104,10 @@ def command(
 
     \b
     maximum  a request reserves blocks for its prompt and --max-tokens
-    nothing  for its prompt and one token; it grows block by block, and gives way when none is free
-    predict  for its prompt and the --quantile of the lengths of its task's answers so far
+    nothing  for its prompt and one token; it grows block by block, and gives
+             way when none is free
+    predict  for its prompt and the --quantile of the lengths of its task's
+             answers so far
 
     The queue and the predictor are those of the device. Answers are learnt from when they end, never
     before. Speeds are a request's own, whatever else runs; who gives way computes its tokens anew.
@@ -142,7 +146,7 @@ def command(
     }
     show(figures)
     if json_path is not None:
-        output.write_json(json_path, figures)
+        output.write_json(json_path, figures, blocks=pool.blocks, max_tokens=work.max_tokens)
     if picture is not None:
         _draw(figures, picture, plot is not None)
 

@@ -28,8 +28,10 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
 
 \b
   kvlab quality --codecs all --tokens 12000 --json out/quality.json
-  kvlab quality --model stories15M.bin --text mine.txt --codecs int8,int4 --policies none
-  kvlab quality --codecs none --policies window,lru-attention --budgets 256,128,64
+  kvlab quality --model stories15M.bin --text mine.txt \\
+      --codecs int8,int4 --policies none
+  kvlab quality --codecs none --policies window,lru-attention \\
+      --budgets 256,128,64
   kvlab quality --policies none --gate 0.002 --image gated.mkvm
 """
 )
@@ -142,7 +144,8 @@ def command(
     \b
     int8          groups of up to 32 values with a scale
     int8-int4     keys int8, values int4 with a scale
-    int4          blocks of 16 tokens; the open and the newest full one are int8 (int4-float16: float16)
+    int4          blocks of 16 tokens; the open and the newest full one are int8
+                  (int4-float16: float16)
     sparse        keys int8, of the values the largest three quarters in int8
     int4-naive    one scale a token for keys too: a warning, no device has it
 
@@ -167,6 +170,14 @@ def command(
         raise BadInput(f"--policy-codec {policy_codec}: name one")
     if not codecs and not chosen and gate_kld is None:
         raise BadInput("--codecs none and --policies none: nothing to measure; name one")
+    if not chosen:
+        options.no_effect("needs --policies", "policy_codec")
+    if not any(name in policies.POLICIES for name in chosen):
+        options.no_effect("needs --policies with one that keeps a budget, such as window", "budgets")
+        if not codecs:
+            options.no_effect("nothing is drawn; name --codecs, or --policies that keep a budget", "out_dir")
+    if not codecs and gate_kld is None:
+        options.no_effect("counts the bytes of element types: name --codecs or --gate", "context")
     sealed = "sealed" in kinds.CODECS[under[0]][0]
     if sealed and policy_names == ALL:
         chosen = [name for name in chosen if name in policies.POLICIES and not _chooses(name)]
@@ -217,7 +228,9 @@ def command(
         figures["gate"]["image"] = str(target)
     show(figures, codecs)
     if json_path is not None:
-        output.write_json(json_path, figures)
+        resolved: dict[str, Any] = {"model": str(source), "text": str(where), "tokens": figures["tokens"]}
+        resolved |= {"codecs": codecs, "policies": chosen, "budgets": limits}
+        output.write_json(json_path, figures, **resolved)
     if pictures is not None:
         _draw(figures, codecs, harness, pictures, out_dir is not None)
     if gate_kld is not None and figures["gate"]["layers"] is None:

@@ -17,8 +17,10 @@ from kvlab.errors import BadInput, did_you_mean
     epilog="""Examples:
 
 \b
-  kvlab replay mooncake_conversation_trace.jsonl --policies all --capacities 1e3,1e4 --json out/replay.json
-  kvlab replay weka_cc_compact.jsonl.gz --policies lru,sieve,optimal --plot out/weka.png
+  kvlab replay mooncake_conversation_trace.jsonl --policies all \\
+      --capacities 1e3,1e4 --json out/replay.json
+  kvlab replay weka_cc_compact.jsonl.gz --policies lru,sieve,optimal \\
+      --plot out/weka.png
   kvlab replay accesses.csv --capacities 100
 """
 )
@@ -74,6 +76,8 @@ def command(
     from kvlab.replay import runs, source
 
     names = _names(wanted, runs.NAMES)
+    if "hybrid" not in names:
+        options.no_effect("is of hybrid, which --policies does not name; leave one of them out", "window")
     capacities = None if sizes is None else _capacities(sizes)
     if no_plot and plot is not None:
         raise BadInput("--no-plot: is at odds with --plot; name one of them")
@@ -98,7 +102,7 @@ def command(
     if len(found) < len(names):
         click.echo("optimal is known only for objects of one size, as with --count.")
     if json_path is not None:
-        output.write_json(json_path, figures)
+        output.write_json(json_path, figures, policies=list(found), capacities=capacities)
     if picture is not None:
         _draw(figures, picture, plot is not None)
 

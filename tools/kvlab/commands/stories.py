@@ -26,9 +26,12 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 \b
   kvlab stories --board rp2040 --model stories260K.bin --tokens 40 --greedy
   kvlab stories --board qemu_arm --tokens 40 --greedy
-  kvlab stories --board rp2040 --codec int8-int4 --policy lru-attention --budget 64
-  kvlab stories --prompt "Once upon a time" --policy lru-peak --budget 64 --compress 0.5
-  kvlab stories --board rp2350 --requests 4 --shared-prefix "Once upon a time there was a dragon."
+  kvlab stories --board rp2040 --codec int8-int4 \\
+      --policy lru-attention --budget 64
+  kvlab stories --prompt "Once upon a time" --policy lru-peak \\
+      --budget 64 --compress 0.5
+  kvlab stories --board rp2350 --requests 4 \\
+      --shared-prefix "Once upon a time there was a dragon."
 """
 )
 @options.board_option
@@ -113,8 +116,9 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 @click.option(
     "--policy",
     type=click.Choice(tuple(tokens_kept.POLICIES)),
-    help="Which tokens stay: the newest, or by the attention they get; docs/CHOOSING.md compares them"
-    " [default: window].",
+    metavar="NAME",
+    help="Which tokens stay: the newest, or by the attention they get; docs/CHOOSING.md compares them. Of"
+    f" {', '.join(tokens_kept.POLICIES)} [default: window].",
 )
 @click.option(
     "--budget",
@@ -178,6 +182,12 @@ def command(
     from kvlab import many
     from kvlab.models.load import load_image
 
+    if greedy:
+        options.no_effect("has no effect with --greedy; leave one out", "temperature", "top_p", "seed")
+    elif temperature == "0":
+        options.no_effect("has no effect with --temperature 0, the likeliest token always", "top_p", "seed")
+    if compress is not None and not any(prompts) and not requests:
+        options.no_effect("needs --prompt, of whose tokens it keeps a part", "compress")
     path = options.existing_file(str(paths.SHIPPED) if model is None else model, "--model")
     words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
     image = load_image(path, words)
@@ -197,15 +207,11 @@ def command(
         "kernels": kernels,
     }
     if requests is not None:
-        for name, given in (("--peak", peak), ("--firmware", firmware is not None)):
-            if given:
-                raise BadInput(f"{name}: not with --requests; leave one of them out")
-        for name, alone in (("--policy", policy), ("--budget", budget), ("--compress", compress)):
-            if alone is not None:
-                raise BadInput(
-                    f"{name}: is for one story, as requests share blocks of tokens; with --requests take"
-                    " --window"
-                )
+        options.no_effect("not with --requests; leave one of them out", "peak", "firmware")
+        options.no_effect(
+            "is for one story, as requests share blocks of tokens; with --requests take --window",
+            *("policy", "budget", "compress"),
+        )
         if len(prompts) not in (0, 1, requests):
             raise BadInput(
                 f"--prompt: given {len(prompts)} times; --requests {requests} takes one, or one for each"
@@ -219,19 +225,16 @@ def command(
         )
         _tell_many(board, image, path, several, json_path)
         return
-    for name, alone in (("--shared-prefix", shared_prefix), ("--block-tokens", block_tokens)):
-        if alone is not None:
-            raise BadInput(f"{name}: needs --requests")
+    options.no_effect("needs --requests", "shared_prefix", "block_tokens")
     if len(prompts) > 1:
         raise BadInput(f"--prompt: given {len(prompts)} times; more than one needs --requests")
     telling = story.Telling(**asked, prompt=prompts[0] if prompts else "")
     sys.stdout.flush()
     if firmware is not None:
-        if peak:
-            raise BadInput("--peak: real firmware has one heap; leave --peak or --firmware out")
+        options.no_effect("real firmware has one heap; leave --peak or --firmware out", "peak")
         figures = _tell_on_firmware(board, firmware, image.data, telling)
         if json_path is not None:
-            output.write_json(json_path, {"model": str(path), **figures})
+            output.write_json(json_path, {"model": str(path), **figures}, **_settings(path, telling, figures))
         return
     told = story.tell(board, image.data, telling, stream=True)
     if peak:
@@ -239,7 +242,17 @@ def command(
             told = story.with_peak(board, image.data, telling, told)
     show(board, told)
     if json_path is not None:
-        output.write_json(json_path, {"model": str(path), **told.figures})
+        figures = {"model": str(path), **told.figures}
+        output.write_json(json_path, figures, **_settings(path, telling, figures))
+
+
+def _settings(path: Path, telling: story.Telling, figures: dict[str, Any]) -> dict[str, Any]:
+    """What became of options that were left to a default; None for what no token was drawn by."""
+    chosen = ("window", "sinks", "codec", "policy", "budget", "kernels", "block_tokens")
+    settings = {"model": str(path), **{name: figures[name] for name in chosen if name in figures}}
+    if telling.greedy or telling.temperature == "0":
+        settings |= {"temperature": 0.0, "top_p": None, "seed": None}
+    return settings
 
 
 def _tell_many(
@@ -252,7 +265,8 @@ def _tell_many(
     told = many.tell(board, image, telling, stream=True)
     many.show(board, told)
     if json_path is not None:
-        output.write_json(json_path, {"model": str(path), **told.figures})
+        figures = {"model": str(path), **told.figures}
+        output.write_json(json_path, figures, **_settings(path, telling, figures))
     told.check()
 
 

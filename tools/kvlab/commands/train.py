@@ -30,7 +30,8 @@ SAMPLE_TOKENS = 200
 
 \b
   kvlab train --text stories.jsonl --out out/mine --steps 2000 --seed 1
-  kvlab train --text tales.txt --teacher stories260K.bin --out out/mine --minutes 30
+  kvlab train --text tales.txt --teacher stories260K.bin \\
+      --out out/mine --minutes 30
 """,
 )
 @click.option(
@@ -121,6 +122,8 @@ def command(
     """
     if steps is not None and minutes is not None:
         raise BadInput("--minutes: pass --steps or --minutes, not both")
+    if not teacher:
+        options.no_effect("needs --teacher", "teacher_tokens", "text_share")
     if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
         raise BadInput(f"--name {name}: use letters, digits, dots, dashes and underscores")
     from kvlab.models.corpus import check_context
@@ -153,7 +156,7 @@ def command(
     figures = finish(wanted, ready, run)
     _show(figures)
     if json_path:
-        output.write_json(json_path, figures)
+        output.write_json(json_path, figures, steps=figures["steps"])
 
 
 @contextmanager
