@@ -435,7 +435,10 @@ def test_a_port_that_keeps_talking(kvlab, monkeypatch, words, says):
         os.close(talker)
         os.close(terminal)
     assert (status, out) == (2, "")
-    assert "no MicroPython answers there (no prompt within 0.2 s)" in err
+    words = "y" if says == "yes" else "GPS"
+    assert f'{words}": a program there catches every interrupt' in err
+    assert "no prompt within 0.2 s" in err
+    assert "is it the port of another device?" in err
 
 
 def test_an_answer_without_an_end(board, monkeypatch):

@@ -104,9 +104,9 @@ class Decimal(click.ParamType):
         self.least, self.most = least, most
 
     @staticmethod
-    def setting(value: str) -> float:
+    def setting(value: str | None) -> float | None:
         """As figures tell it."""
-        return float(value)
+        return None if value is None else float(value)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         option = param.opts[0] if param else "number"

@@ -31,10 +31,10 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
     epilog="""Examples:
 
 \b
-  kvlab deploy --board rp2040 --port /dev/ttyACM0
+  kvlab deploy --board rp2040 --mpy --port /dev/ttyACM0
   kvlab deploy --board esp32s3 --port /dev/ttyUSB0 --mpy \\
       --model stories260K.bin
-  kvlab deploy --board rp2040 --dry-run
+  kvlab deploy --board rp2040 --mpy --dry-run
 """
 )
 @click.option(
@@ -69,7 +69,12 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
     show_default=True,
     help="A ROMFS partition, read where it lies, or a file; auto: the partition if the firmware has one.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be copied and removed, and write nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what would be copied and removed, and write nothing; with no board connected, as to an"
+    " empty one.",
+)
 @click.option("--force", is_flag=True, help="Copy although another board answers; it is not reset then.")
 @output.json_option
 def command(
@@ -94,24 +99,38 @@ def command(
     """
     from kvlab.deploy import plan
     from kvlab.deploy.deployment import Deployment, Wish
-    from kvlab.deploy.link import connected
+    from kvlab.deploy.identity import expected
+    from kvlab.deploy.link import any_port, connected
     from kvlab.models.load import load_image
 
     words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
     image = load_image(options.existing_file(model, "--model"), words)
+    wish = Wish(board, app, image.data, mpy=mpy, place=place)
+    if dry_run and port is None and not any_port():
+        options.no_effect("no board is connected that could be another one", "force")
+        if place == "romfs":
+            raise BadInput("--model-in romfs: no board is connected that could have a partition; leave it")
+        deployment = Deployment(None, expected(board), wish)
+        plan.check_room(deployment.plan)
+        _tell({**deployment.figures(), "dry_run": True}, json_path)
+        return
     with connected(port) as link:
         found = identify(board, link, force)
         with output.waiting("Looking at what the board has ..."):
-            deployment = Deployment(link, found, Wish(board, app, image.data, mpy=mpy, place=place))
+            deployment = Deployment(link, found, wish)
         if dry_run:
             plan.check_room(deployment.plan)
         else:
             with output.progress("Copying", deployment.bytes_to_write) as done:
                 deployment.run(done)
         figures = {**deployment.figures(), "dry_run": dry_run}
+    _tell(figures, json_path)
+
+
+def _tell(figures: dict[str, Any], json_path: Path | None) -> None:
     show(figures)
     if json_path is not None:
-        output.write_json(json_path, figures)
+        output.write_json(json_path, figures, port=figures["port"])
 
 
 def identify(board: Board, link: Link, force: bool) -> Identity:
@@ -133,8 +152,11 @@ def show(f: dict[str, Any]) -> None:
     """What was done, or would be, and how to go on."""
     would = "would be " if f["dry_run"] else ""
     place = "in the ROMFS partition, read where it lies" if f["model_in"] == "romfs" else "a file"
+    board = f"{f['machine']}, MicroPython {f['micropython']}, {f['port']}"
+    if f["port"] is None:
+        board = f"{f['board']}: none is connected, so as to an empty one"
     rows = [
-        ("board", f"{f['machine']}, MicroPython {f['micropython']}, {f['port']}"),
+        ("board", board),
         (f"{would}copied", f"{len(f['copied'])} files, {output.size(f['copied_bytes'])} with the model"),
         ("unchanged", f"{len(f['unchanged'])} files"),
         (f"{would}removed", f"{len(f['removed'])} files of ours that are no more"),

@@ -11,7 +11,7 @@ from kvlab.deploy import files, plan, romfs
 from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import Link
-from kvlab.deploy.remote import Remote
+from kvlab.deploy.remote import Blank, Remote
 from kvlab.errors import FellShort
 
 
@@ -27,21 +27,27 @@ class Wish:
 
 
 class Deployment:
-    """Looks at construction, writes in run(). `found` is the board that answers on `link`."""
+    """Looks at construction, writes in run(). `found` is the board that answers on `link`.
 
-    def __init__(self, link: Link, found: Identity, wish: Wish) -> None:
+    Without a link it is one as the wish names it, its file system empty, its firmware without a ROMFS;
+    run() has nothing to write to.
+    """
+
+    def __init__(self, link: Link | None, found: Identity, wish: Wish) -> None:
         self.link = link
         self.found = found
         self.wish = wish
-        self.remote = Remote(link)
+        self._remote = None if link is None else Remote(link)
         self.rom_image = self._rom_image()
-        self.rom_unchanged = self.rom_image is not None and romfs.holds(self.remote, self.rom_image)
+        self.rom_unchanged = False
+        if self._remote is not None and self.rom_image is not None:
+            self.rom_unchanged = romfs.holds(self._remote, self.rom_image)
         wanted = files.modules(wish.app, found, wish.mpy)
         if self.rom_image is None:
             wanted.append(File(MODEL, wish.model))
         wanted.append(files.main(wish.board))
         self.plan = plan.make(
-            self.remote,
+            self._remote or Blank(wish.board),
             wanted,
             files.owned(wish.app),
             unneeded=() if self.rom_image is None else (MODEL,),
@@ -54,19 +60,20 @@ class Deployment:
 
     def run(self, done: Callable[[int], None]) -> None:
         """Do it; `done` is told of bytes as they are written. FellShort: no room, or the board failed."""
+        assert self._remote is not None
         plan.check_room(self.plan)
         if self.rom_image is not None and not self.rom_unchanged:
-            romfs.write(self.remote, self.rom_image, done)
-        plan.carry_out(self.plan, self.remote, done)
+            romfs.write(self._remote, self.rom_image, done)
+        plan.carry_out(self.plan, self._remote, done)
 
     def figures(self) -> dict[str, Any]:
         """For people and --json: what run() does, or has done."""
         p = self.plan
         return {
             "board": self.wish.board.name,
-            "port": self.link.port,
-            "machine": self.found.machine,
-            "micropython": self.found.release,
+            "port": None if self.link is None else self.link.port,
+            "machine": None if self.link is None else self.found.machine,
+            "micropython": None if self.link is None else self.found.release,
             "arch": self.found.arch,
             "app": self.wish.app,
             "mpy": self.wish.mpy,
@@ -84,7 +91,7 @@ class Deployment:
 
     def _rom_image(self) -> bytes | None:
         """The ROMFS to write, or None when the model shall be a file. FellShort when neither will do."""
-        partition = romfs.find(self.remote)
+        partition = romfs.Partition(0, ()) if self._remote is None else romfs.find(self._remote)
         if self.wish.place != "file":
             image = romfs.build(self.wish.model)
             why_not = partition.refuses(image)

@@ -18,6 +18,16 @@ ARCHS = (
     *("xtensa", "xtensawin", "rv32imc", "rv64imc"),
 )
 
+# Of stock firmware, by the chip's plain name.
+_ARCH_OF = {
+    "RP2040": "armv6m",
+    "RP2350": "armv7emsp",
+    "ESP32": "xtensawin",
+    "ESP32S3": "xtensawin",
+    "ESP32C3": "rv32imc",
+}
+_MPY = 6 | 3 << 8  # of MicroPython from LEAST_VERSION on
+
 _ASK = """\
 import sys
 i = sys.implementation
@@ -68,6 +78,13 @@ def ask(link: Link) -> Identity:
             " or newer"
         )
     return found
+
+
+def expected(board: Board) -> Identity:
+    """What stock firmware of the least version says of itself on such a board."""
+    arch = ARCHS.index(_ARCH_OF[_plain(board.chip)])
+    machine = f"{board.title} with {board.chip}"
+    return Identity("micropython", (*LEAST_VERSION, 0), board.port, machine, _MPY | arch << 10)
 
 
 def mismatch(board: Board, found: Identity) -> str:

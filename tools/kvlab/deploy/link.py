@@ -21,8 +21,13 @@ from kvlab.errors import BadInput, FellShort
 
 BAUD = 115200
 CONNECT_TIMEOUT_S = 5.0
+INTERRUPT_EVERY_S = 0.4  # until it has a prompt: a program may catch the first ones
+INTERRUPT_SHARE = 0.7  # of that time; the rest is for a prompt of another look
 ANSWER_TIMEOUT_S = 60.0  # erasing flash and hashing a model take their time
 RUN_MOST_S = 600.0  # whatever the board goes on to say
+
+_PROMPT = b">>> "
+_HEARD = 200  # bytes kept of what comes instead
 
 # What the transport raises when the other end stops making sense; pyserial's errors are OSErrors.
 _LOST = (TransportError, OSError, struct.error, UnicodeDecodeError)
@@ -70,6 +75,11 @@ class Deadline:
         finally:
             self._at = math.inf
 
+    @property
+    def left_s(self) -> float:
+        """Seconds to it."""
+        return max(0.0, self._at - time.monotonic())
+
     def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(*arguments: Any) -> Any:
             if time.monotonic() >= self._at:
@@ -88,11 +98,14 @@ class Link:
         self.port = port
         self.option = option
         self._deadline = Deadline()
+        self._heard = b""
         if hasattr(transport, "serial"):
             self._deadline.hold(transport.serial)
 
     def interrupt(self) -> None:
-        """Stop what runs and enter the raw REPL; nothing is reset. BadInput if that is no MicroPython."""
+        """Stop what runs, by as many interrupts as it takes, and enter the raw REPL; nothing is reset.
+        BadInput if what runs goes on, or is no MicroPython."""
+        self._heard = b""
         self._enter(soft_reset=False)
 
     def soft_reset(self) -> None:
@@ -105,15 +118,57 @@ class Link:
             with (
                 self._deadline.within(CONNECT_TIMEOUT_S, "prompt"),
                 contextlib.redirect_stdout(io.StringIO()),  # mpremote prints what it could not read
+                self._reads_within(INTERRUPT_EVERY_S / 4),
             ):
+                if not soft_reset:
+                    self._stop()
                 self.transport.enter_raw_repl(
-                    soft_reset=soft_reset, timeout_overall=CONNECT_TIMEOUT_S
+                    soft_reset=soft_reset, timeout_overall=self._deadline.left_s
                 )
         except _LOST as error:
-            raise BadInput(
-                f"{self.option} {self.port}: no MicroPython answers there ({_why(error)}); is it the right"
-                " port, and its firmware installed?"
-            ) from error
+            raise BadInput(f"{self.option} {self.port}: {self._unanswered(error)}") from error
+
+    def _stop(self) -> None:
+        """Interrupt what runs there, again and again, until there is a prompt or most of the time is over."""
+        port = getattr(self.transport, "serial", None)
+        if port is None:
+            return
+        end = time.monotonic() + INTERRUPT_SHARE * CONNECT_TIMEOUT_S
+        while time.monotonic() < end:
+            port.write(b"\r\x03\x02")  # ctrl-B: out of a raw REPL, which has no such prompt
+            again = time.monotonic() + INTERRUPT_EVERY_S
+            while time.monotonic() < min(again, end):
+                self._heard = (self._heard + port.read(max(1, port.inWaiting())))[-_HEARD:]
+                if self._heard.endswith(_PROMPT):
+                    return
+
+    @contextlib.contextmanager
+    def _reads_within(self, seconds: float) -> Iterator[None]:
+        """No read waits longer. The transport does not ask a pseudo-terminal whether there is anything to
+        read."""
+        port = getattr(self.transport, "serial", None)
+        if port is None:
+            yield
+            return
+        patience, port.timeout = port.timeout, seconds
+        try:
+            yield
+        finally:
+            with contextlib.suppress(*_LOST):
+                port.timeout = patience
+
+    def _unanswered(self, error: BaseException) -> str:
+        """What keeps a board from answering, in the words of its user."""
+        why = f"no prompt within {CONNECT_TIMEOUT_S:g} s" if "raw repl" in str(error) else _why(error)
+        said = " ".join(self._heard.decode("ascii", "ignore").split())
+        said = "".join(letter for letter in said if letter.isprintable())[-40:]
+        heard, other = "", "no MicroPython answers there: is it the right port?"
+        if said:
+            heard, other = f', but "{said}"', "is it the port of another device?"
+        return (
+            f"{why}{heard}: a program there catches every interrupt (KeyboardInterrupt): let it end, or reset"
+            f" the board and try again before it starts; or {other}"
+        )
 
     def run(self, code: str) -> str:
         """What `code` prints on the board. BoardError if it raises, Lost if no answer comes or none ends."""
@@ -180,6 +235,11 @@ def _awaken(link: Link, until: float) -> None:
         except BadInput:
             if time.monotonic() >= until:
                 raise
+
+
+def any_port() -> bool:
+    """Whether a board may be connected by USB."""
+    return bool(_usb_ports())
 
 
 def the_only_port(option: str = "--port") -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kvlab.deploy.files import LIB, MAIN, File
-from kvlab.deploy.remote import PART, Remote, Seen, Space
+from kvlab.deploy.remote import PART, Files, Remote, Seen, Space
 from kvlab.errors import FellShort
 
 OLD_MAIN = "main.old.py"
@@ -40,7 +40,7 @@ class Plan:
         return self.needed_blocks * self.space.block_bytes
 
 
-def make(remote: Remote, files: Sequence[File], owned: Sequence[str], unneeded: Sequence[str] = ()) -> Plan:
+def make(remote: Files, files: Sequence[File], owned: Sequence[str], unneeded: Sequence[str] = ()) -> Plan:
     """The plan for `files`. `owned`: folders with nothing but our modules; `unneeded`: files to remove.
 
     FellShort when a package of the same name lies where Python looks first, or when two main.py would
@@ -109,7 +109,7 @@ def carry_out(plan: Plan, remote: Remote, done: Callable[[int], None]) -> None:
             remote.put(file, done)
 
 
-def _is_foreign_main(remote: Remote, copy: Sequence[File], seen: dict[str, Seen]) -> bool:
+def _is_foreign_main(remote: Files, copy: Sequence[File], seen: dict[str, Seen]) -> bool:
     """Whether the main.py that would be replaced is none of ours."""
     if MAIN not in seen or all(file.path != MAIN for file in copy):
         return False

@@ -8,7 +8,9 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from kvlab.boards import Board
 from kvlab.deploy.files import File
 from kvlab.deploy.link import BoardError, Link
 from kvlab.errors import FellShort
@@ -16,6 +18,7 @@ from kvlab.errors import FellShort
 PART = ".part"
 PIECE_BYTES = 2048  # sent at a time: the board has to hold it twice, as text and as bytes
 WINDOW_BITS = 10  # agent.py
+ROOT_BLOCKS = 2  # littlefs's root folder, which is there before any file
 
 _AGENT = Path(__file__).with_name("agent.py")
 
@@ -63,6 +66,39 @@ def digest_like(shown: str, data: bytes) -> str:
     if len(shown) == 8:
         return f"{binascii.crc32(data):08x}"
     return hashlib.sha256(data).hexdigest()
+
+
+class Files(Protocol):
+    """What a plan asks of a file system."""
+
+    def survey(self, names: Sequence[str]) -> dict[str, Seen]: ...
+    def walk(self, folder: str) -> dict[str, int]: ...
+    def space(self) -> Space: ...
+    def exists(self, path: str) -> bool: ...
+    def read(self, path: str) -> bytes: ...
+
+
+class Blank:
+    """Files of a board on which nothing was ever put: none."""
+
+    def __init__(self, board: Board) -> None:
+        unit = board.machine.flash_erase_bytes
+        self._space = Space(unit, board.machine.flash_bytes // unit - ROOT_BLOCKS)
+
+    def survey(self, names: Sequence[str]) -> dict[str, Seen]:
+        return {}
+
+    def walk(self, folder: str) -> dict[str, int]:
+        return {}
+
+    def space(self) -> Space:
+        return self._space
+
+    def exists(self, path: str) -> bool:
+        return False
+
+    def read(self, path: str) -> bytes:
+        raise FileNotFoundError(path)
 
 
 class Remote:
