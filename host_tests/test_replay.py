@@ -220,7 +220,26 @@ def read(tmp_path: Path, text: str | bytes, **how: Any) -> source.Accesses:
         ("size,obj_id\n10,a\n", [0], [10]),
         ('key,size\n"a,b",5\na,6\n', [0, 1], [5, 6]),
         ("id,op\nx,get\ny,put\n", [0, 1], None),
-        (gzip.compress(b"a\nb\n", mtime=0), [0, 1], None),
+        pytest.param(gzip.compress(b"a\nb\n", mtime=0), [0, 1], None, id="gzip"),
+        pytest.param(gzip.compress(b"a;1\rb;2\r", mtime=0), [0, 1], [1, 2], id="gzip of semicolons and CR"),
+        ("a\rb\ra\r", [0, 1, 0], None),  # each kind of line end, and all in one file
+        ("a\rb\r\nc\n\n\r\ra", [0, 1, 2, 0], None),
+        ("a;1\nb;2\na;1\n", [0, 1, 0], [1, 2, 1]),
+        ("a\t1\nb\t2\na\t1\n", [0, 1, 0], [1, 2, 1]),
+        ("a|1\nb|2\na|1\n", [0, 1, 0], [1, 2, 1]),
+        ("key;size\na;1\nb,c;2\n", [0, 1], [1, 2]),  # what is between the names is between the columns
+        ("key,size\na|b;c,1\n", [0], [1]),
+        ("sep=;\nkey;size\na;1\n", [0], [1]),
+        ("sep=;\na,b;1\n", [0], [1]),
+        ('"key"\t"size"\n"a\tb"\t5\n', [0], [5]),
+        ('"a;b"\n"a;b"\n"say ""a"""\n', [0, 0, 1], None),
+        ("\ufeffObject ID;Size\r\na;1\r\n", [0], [1]),  # whatever the case and the marks of a name
+        ("id,key\n1,a\n2,a\n", [0, 0], None),  # the plainest name counts
+        ("key,size,\na,1,\nb,2,\n", [0, 1], [1, 2]),  # a separator at the end of each line
+        ('key,count,size\na,"1,024",5\n', [0], [5]),
+        ("New York\nRome\nNew York\n", [0, 1, 0], None),
+        ("  a \n\tb\n \na\n", [0, 1, 0], None),
+        ("b\n1\nb\n", [0, 1, 0], None),
     ],
 )
 def test_lists_of_keys(tmp_path: Path, text: str | bytes, ids: list[int], sizes: list[int] | None) -> None:
@@ -247,8 +266,30 @@ def test_lists_of_keys(tmp_path: Path, text: str | bytes, ids: list[int], sizes:
         ("name,length\na,5\n", 'line 1: size is "length"'),
         ("1,2,3\n", "line 1: has 3 columns and no name of one"),
         ('key,size\n"a,5\n', "line 2: is no line of a CSV"),
-        (b"a\n\xff\n", "line 2: is not text"),
-        (gzip.compress(b"a\n" * 5000, mtime=0)[:-9], "the gzip is cut off or damaged"),
+        ('key,size\n"a\nb",5\n', "line 2: is no line of a CSV"),
+        ("a\rb;1\r", "line 2: has 2 columns; expected 1 as in the first line"),
+        ("a\rb\r\n\nc\td\r", "line 4: has 2 columns; expected 1 as in the first line"),
+        ("a;1\nb,2\n", "line 2: has 1 columns; expected 2 as in the first line"),
+        ("a,1;5\nb,2;5\n", 'line 1: has "," and ";" in it, and each may separate columns'),
+        ("a;1,5\n", 'line 1: has "," and ";" in it'),
+        ("a 5\nb 6\n", 'line 1: is "a 5", more than a key; separate columns with commas'),
+        ("key\npage 1\n", 'line 2: is "page 1", more than a key'),
+        ("1 2 3\n", 'line 1: is "1 2 3", more than a key'),
+        ("a,1,024\n", "line 1: has 3 columns and no name of one"),
+        ("a;1.024\n", 'line 1: size is "1.024"'),
+        ('a,"1,024"\n', 'line 1: size is "1,024"'),
+        ("1,024\n2,048\n", 'line 1: size is "024"'),  # keys, with a mark of thousands
+        ("a,1,\nb,2,\n", "line 1: has 3 columns and no name of one"),
+        ("a,\nb,\n", 'line 1: size is ""'),
+        ("visited;size of it\na;5\n", 'line 1: size is "size of it"'),
+        ("visited\n1\n2\n", 'line 1: is "visited" where all others are numbers: a header'),
+        ("visited,5\n1,5\n", 'line 1: is "visited" where all others are numbers: a header'),
+        ("key\na\nkey\nb\n", "line 3: is the header again"),
+        ("key,size\na,1\nkey,size\n", "line 3: is the header again"),
+        pytest.param(b"\xff\xfea\0\n\0", "line 1: is text in UTF-16; save it in UTF-8", id="UTF-16"),
+        pytest.param(b"\0a\0\n", "line 1: is not text in UTF-8", id="UTF-16 without a mark"),
+        pytest.param(b"a\n\xff\n", "line 2: is not text", id="Latin-1"),
+        pytest.param(gzip.compress(b"a\n" * 5000, mtime=0)[:-9], "the gzip is cut off or damaged", id="half a gzip"),
         ('{"prompt": 1}\n', "expected the header"),
     ],
 )
@@ -261,6 +302,11 @@ def test_odd_files_are_refused_by_the_line(tmp_path: Path, text: str | bytes, sa
 
 def test_count_looks_at_no_size(tmp_path: Path) -> None:
     assert read(tmp_path, "a,60\nb,none\na,9\n", count=True).sizes is None
+    assert read(tmp_path, "key;size\na;60\na;x\n", count=True).ids.tolist() == [0, 0]
+    with pytest.raises(BadInput, match='line 1: size is "length"; expected a number, or a header'):
+        read(tmp_path, "name,length\na,5\n", count=True)
+    with pytest.raises(BadInput, match="line 3: is the header again"):
+        read(tmp_path, "key,size\na,5\nkey,size\n", count=True)
     assert read(tmp_path, "a,60\nb,30\na,60\n", limit=2).sizes.tolist() == [60, 30]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import tracemalloc
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from kvlab import traces
 from kvlab.errors import BadInput
+from kvlab.traces import lines as lines_module
+from kvlab.traces.lines import Source
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens"
 FIRST, SECOND = "2023-11-16 18:17:03.9799600,4808,10", "2023-11-16 18:17:04.0319600,3180,8"
@@ -411,3 +414,21 @@ def test_repeats_of_ragpulse(needs_data) -> None:
             known.add(block)
     assert (pieces, len(known)) == (71_583, 21_857)
     assert (round(100 * again / pieces, 1), round(100 * tokens_again / tokens, 1)) == (69.5, 72.0)
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1 << 14])
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"], ids=["LF", "CR", "CRLF"])
+def test_lines_end_as_python_says_however_they_are_read(written, monkeypatch, piece: int, end: str) -> None:
+    monkeypatch.setattr(lines_module, "_PIECE", piece)
+    texts = ["a", "", "bb", " c\u00e9", "", "", "d\u2028e\x0bf\x85g", "h"]
+    for mixed in ("", "\r", "\n", "\r\n"):
+        text = end.join(texts) + mixed + "i" + end + mixed + "j" + end
+        found = [(line.number, line.text) for line in Source(written(text, "odd.trace"), "").lines()]
+        want = io.StringIO(text, newline=None).read().split("\n")
+        assert found == [(at + 1, line.strip()) for at, line in enumerate(want) if line.strip()]
+
+
+def test_a_line_without_an_end_is_refused(written, monkeypatch) -> None:
+    monkeypatch.setattr(lines_module, "_LINE_MAX", 1 << 20)
+    with pytest.raises(BadInput, match="line 2: is longer than 1 MiB: not a text trace"):
+        list(Source(written("a\n" + "b" * (5 << 20), "odd.trace"), "").lines())

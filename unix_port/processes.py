@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -22,6 +23,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # How soon a signal is seen that came just as `as_completed` began to wait.
 LOOK_S = 0.2
+
+# How soon a signal comes again whose exception was swallowed.
+AGAIN_S = 0.02
 
 _lock = threading.Lock()
 _living: set[subprocess.Popen[bytes]] = set()
@@ -37,6 +41,7 @@ class Terminated(SystemExit):
     """A signal asked this program to end. `status`, the exit status, is 128 + its number."""
 
     def __init__(self, number: int) -> None:
+        self.number = number
         self.status = 128 + number
         super().__init__(self.status)
 
@@ -93,7 +98,8 @@ def stopped_by_signals() -> Iterator[None]:
     main thread: KeyboardInterrupt for SIGINT, Terminated for the others.
 
     Only the first does, so that cleaning up is not cut short; a second SIGINT ends the program at
-    once. What is ignored (nohup) stays so. Off the main thread the block changes nothing.
+    once. Where Python swallows what was raised (in a destructor, or in what imports call when they are done),
+    the signal comes again. What is ignored (nohup) stays so. Off the main thread the block changes nothing.
     """
     global _stopping, _waiting_signal
     if threading.current_thread() is not threading.main_thread():
@@ -106,9 +112,11 @@ def stopped_by_signals() -> Iterator[None]:
     }
     for number in before:
         signal.signal(number, _on_signal)
+    hook, sys.unraisablehook = sys.unraisablehook, _on_unraisable
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
         _stopping, _waiting_signal = False, None
@@ -138,6 +146,23 @@ def _register() -> Iterator[None]:
     """The register of processes, locked. A signal is acted on once it is whole again."""
     with signals_held(), _lock:
         yield
+
+
+def _on_unraisable(lost: Any) -> None:
+    """Python's hook for exceptions that nobody can catch, while signals are ours."""
+    if lost.exc_type not in (KeyboardInterrupt, Terminated):
+        sys.__unraisablehook__(lost)
+        return
+    number = getattr(lost.exc_value, "number", signal.SIGINT)
+
+    def again() -> None:
+        global _stopping
+        _stopping = False
+        os.kill(os.getpid(), number)
+
+    timer = threading.Timer(AGAIN_S, again)  # in this frame it would be swallowed again
+    timer.daemon = True
+    timer.start()
 
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:

@@ -6,14 +6,18 @@ at.
 
     key              page-7          key,size
     key,size         page-7,4096     time,key,size     columns in any order where the first line names them
+
+Columns are separated by what the first line has between them: commas, semicolons, tabs or bars; a key that
+holds one stands in quotes. A line that begins with # is a comment. What may be read in two ways is refused.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +31,19 @@ from kvlab.traces.lines import Line, Source
 
 OPTION = "TRACE"
 MOST_SIZE = 1 << 30
-_KEYS = ("key", "id", "obj_id", "object", "block", "hash")
-_SIZES = ("size", "obj_size", "bytes")
+# Names of columns, the plainest first, as `_place` reads them.
+_THINGS = ("obj", "object", "block", "page", "item", "content", "doc", "document", "file", "cache")
+_KEYS = (
+    "key",
+    *(thing + what for what in ("key", "id", "hash") for thing in _THINGS),
+    *("hash", "hashid", "keyid", *_THINGS[:5], "url", "lba", "id"),
+)
+_SIZES = ("size", "objsize", "objectsize", "blocksize", "itemsize", "sizebytes", "bytes", "length")
+_SEPARATORS = (",", ";", "\t", "|")
+_SEPARATOR_LINE = re.compile(r"sep=([,;|\t])")  # as spreadsheets write above the header
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
+_WHOLE = re.compile(r"[1-9][0-9]{0,9}")
 _PART = 1 << 20
 _MOST_ACCESSES = (1 << 31) - 1  # times are of 32 bits
 
@@ -152,11 +167,14 @@ def _lines(source: Source) -> Iterator[Line]:
 def _from_keys(source: Source, limit: int | None, count: bool) -> Accesses:
     lines = _lines(source)
     first = next(lines)
-    columns = _Columns.of(first, count)
+    given = _SEPARATOR_LINE.fullmatch(first.text)
+    if given:
+        first = next(lines, first)
+    columns = _Columns.of(first, count, given[1] if given else None)
     numbers: dict[str, int] = {}
     ids: list[int] = []
     sizes: list[int] = []
-    rows = lines if columns.named else _and_then(first, lines)
+    rows = lines if columns.header else chain([first], lines)
     for line in islice(rows, limit):
         key, size = columns.read(line)
         ids.append(numbers.setdefault(key, len(numbers)))
@@ -164,6 +182,8 @@ def _from_keys(source: Source, limit: int | None, count: bool) -> Accesses:
             sizes.append(size)
     if not ids:
         raise source.fault(None, "holds no accesses, only a header; name a trace that does")
+    if not columns.header:
+        _check_first(first, numbers, ids)
     _check_length(source, len(ids))
     alike = columns.size is None
     return Accesses(
@@ -176,37 +196,51 @@ def _from_keys(source: Source, limit: int | None, count: bool) -> Accesses:
     )
 
 
-def _and_then(first: Line, rest: Iterator[Line]) -> Iterator[Line]:
-    yield first
-    yield from rest
+def _check_first(first: Line, numbers: dict[str, int], ids: Sequence[int]) -> None:
+    """BadInput for a first line that may be a header: its key comes once and is no number, all others are."""
+    key, *others = numbers
+    if others and not _is_number(key) and all(map(_is_number, others)) and ids.count(0) == 1:
+        raise first.fault(
+            f'is "{key[:40]}" where all others are numbers: a header, which must name its column "key", or a'
+            ' key, which needs the header "key" above'
+        )
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """Where key and size are in a line of `width` columns, size None where all are alike; named: by the first
-    line."""
+    """Where key and size are in a line of `width` columns, size None where all are alike. separator: what is
+    between them, None in a line of one column. header: the first line, if it names them."""
 
+    separator: str | None
     width: int
     key: int
     size: int | None
-    named: bool
+    header: str | None
 
     @classmethod
-    def of(cls, line: Line, count: bool) -> _Columns:
-        cells = [cell.strip().lower() for cell in _cells(line)]
-        keys = [at for at, cell in enumerate(cells) if cell in _KEYS]
-        sizes = [at for at, cell in enumerate(cells) if cell in _SIZES]
-        if keys:
-            return cls(len(cells), keys[0], sizes[0] if sizes and not count else None, True)
+    def of(cls, line: Line, count: bool, separator: str | None = None) -> _Columns:
+        """By the first line, and the separator that a line above may have told."""
+        separator = separator or _separator(line)
+        cells = _cells(line, separator)
+        key, size = (_place(cells, names) for names in (_KEYS, _SIZES))
+        if key is not None:
+            return cls(separator, len(cells), key, None if count else size, line.text)
         if len(cells) > 2:
             raise line.fault(
                 f'has {len(cells)} columns and no name of one; expected a header with "key", and "size" where'
                 " objects differ in it"
             )
-        return cls(len(cells), 0, 1 if len(cells) == 2 and not count else None, False)
+        if len(cells) == 2 and count and not _is_number(cells[1].strip()):
+            raise line.fault(
+                f'size is "{cells[1].strip()[:40]}"; expected a number, or a header that names the column of'
+                ' keys "key"'
+            )
+        return cls(separator, len(cells), 0, 1 if len(cells) == 2 and not count else None, None)
 
     def read(self, line: Line) -> tuple[str, int | None]:
-        cells = _cells(line)
+        if line.text == self.header:
+            raise line.fault("is the header again; leave it out")
+        cells = _cells(line, self.separator)
         if len(cells) != self.width:
             raise line.fault(f"has {len(cells)} columns; expected {self.width} as in the first line")
         key = cells[self.key].strip()
@@ -215,18 +249,51 @@ class _Columns:
         return key, None if self.size is None else _size(line, cells[self.size].strip())
 
 
-def _cells(line: Line) -> list[str]:
-    if '"' not in line.text:
-        return line.text.split(",")
+def _place(cells: Sequence[str], names: Sequence[str]) -> int | None:
+    """The column with the first of `names` that there is, whatever its case and marks: "Obj ID" is obj_id."""
+    plain = [re.sub(r"[\W_]", "", cell).lower() for cell in cells]
+    return next((plain.index(name) for name in names if name in plain), None)
+
+
+def _separator(line: Line) -> str | None:
+    """What separates columns, by the first line."""
+    bare = _QUOTED.sub("", line.text)
+    found = [each for each in _SEPARATORS if each in bare]
+    if len(found) > 1:
+        names = [each for each in found if _place(line.text.split(each), _KEYS) is not None]
+        if len(names) == 1:
+            return names[0]
+        shown = " and ".join("a tab" if each == "\t" else f'"{each}"' for each in found)
+        raise line.fault(f"has {shown} in it, and each may separate columns; put a header above: key,size")
+    return found[0] if found else None
+
+
+def _cells(line: Line, separator: str | None) -> list[str]:
+    text = line.text
+    if separator is None:
+        bare = _QUOTED.sub("", text) if '"' in text else text
+        other = next((each for each in _SEPARATORS if each in bare), None)
+        if other is not None:
+            return _cells(line, other)
+        words = bare.split()
+        if len(words) > 1 and any(map(_is_number, words)):
+            raise line.fault(
+                f'is "{text[:40]}", more than a key; separate columns with commas, or put a key with spaces'
+                " in quotes"
+            )
+    if '"' not in text:
+        return [text] if separator is None else text.split(separator)
     try:
-        return next(csv.reader([line.text], strict=True))
+        return next(csv.reader([text], strict=True, delimiter=separator or ","))
     except csv.Error as error:
         raise line.fault(f"is no line of a CSV ({error})") from None
 
 
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell) is not None
+
+
 def _size(line: Line, cell: str) -> int:
-    if cell.isascii() and cell.isdigit() and len(cell) <= 10 and 1 <= int(cell) <= MOST_SIZE:
+    if _WHOLE.fullmatch(cell) and int(cell) <= MOST_SIZE:
         return int(cell)
     raise line.fault(f'size is "{cell[:40]}"; expected a whole number from 1 to {MOST_SIZE}, or --count')
-
-

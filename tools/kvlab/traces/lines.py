@@ -14,6 +14,8 @@ from kvlab.errors import BadInput
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_PIECE = 1 << 14  # bytes read at a time
 _LINE_MAX = 64 << 20  # bytes; what is longer is no line of a trace, and would fill the memory
 _SHOWN = 60  # characters of a wrong value in an error
 MOST_TOKENS = 1 << 28
@@ -33,17 +35,17 @@ class Source:
         return BadInput(f"{where}: {what}" if number is None else f"{where}: line {number}: {what}")
 
     def lines(self) -> Iterator[Line]:
-        """Each line that is not blank, without its end (LF or CRLF). BadInput: no text, a damaged gzip."""
+        """Each line that is not blank, without its end: LF, CRLF or CR. BadInput: no text, a damaged gzip."""
         number = 0
         try:
             with self._open() as file:
-                while data := file.readline(_LINE_MAX):
+                for data in _split(file):
                     number += 1
                     if number == 1:
                         data = data.removeprefix(_BOM)
                     if not data.strip():
                         continue
-                    if len(data) == _LINE_MAX:
+                    if len(data) >= _LINE_MAX:
                         raise self.fault(number, f"is longer than {_LINE_MAX >> 20} MiB: not a text trace")
                     yield Line(self, number, self._text(data, number))
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -68,8 +70,36 @@ class Source:
         except UnicodeDecodeError:
             text = "\0"
         if "\0" in text:
-            raise self.fault(number, "is not text in UTF-8; expected a CSV or JSON lines")
+            utf16 = number == 1 and data.startswith(_UTF16)
+            what = "is text in UTF-16; save it in UTF-8" if utf16 else "is not text in UTF-8"
+            raise self.fault(number, f"{what}; expected a CSV or JSON lines")
         return text.strip()
+
+
+def _split(file: IO[bytes]) -> Iterator[bytes]:
+    """Lines by any kind of end, without it; of one too long its beginning."""
+    rest: list[bytes] = []  # the line so far
+    held = 0
+    cr = False  # whether the last piece ended in a CR, whose LF may be still to come
+    while piece := file.read(_PIECE):
+        if cr and piece.startswith(b"\n"):
+            piece = piece[1:]
+        cr = piece.endswith(b"\r")
+        first, *others = (piece + b".").splitlines()  # of bytes: at LF, CRLF and CR alone
+        rest.append(first)
+        held += len(first)
+        if others:
+            rest[-1] = b"".join(rest)
+            yield rest[-1]
+            yield from others[:-1]
+            rest, held = [others[-1]], len(others[-1])
+        rest[-1] = rest[-1][:-1]  # the dot, which keeps what follows the last end apart
+        held -= 1
+        if held >= _LINE_MAX:
+            yield b"".join(rest)
+            return
+    if held:
+        yield b"".join(rest)
 
 
 @dataclass(frozen=True, slots=True)
