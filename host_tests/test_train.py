@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -332,7 +333,7 @@ def _job(tmp_path, **changes):
         "out": tmp_path,
         "name": "stories",
         "seed": 1,
-        "vocab": VOCAB,
+        "config": replace(job.SHAPE, vocab=VOCAB),
         "batch_tokens": 256,
         "text_share": 0.3,
         "teacher": None,
@@ -509,7 +510,7 @@ def test_training_learns_resumes_and_repeats(llama, tmp_path, monkeypatch):
     rest, _ = run(tmp_path / "b", resume=True)
     assert rest == whole[6:]
     assert one.checkpoint.read_bytes() == two.checkpoint.read_bytes()
-    assert read_checkpoint(one.checkpoint).config == job.shape(VOCAB)
+    assert read_checkpoint(one.checkpoint).config == one.config
 
 
 # --- the model that ships
@@ -530,7 +531,7 @@ def test_shipped_image_is_made_from_the_shipped_checkpoint(shipped):
 
 def test_shipped_model_has_the_promised_shape(shipped):
     made, words = shipped
-    assert made.config == job.shape(512)
+    assert made.config == job.SHAPE
     assert Image.read(MODELS / "stories.mkvm").config == made.config
     assert len(words) == 512
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,9 @@ import click
 
 from kvlab import files, options, output
 from kvlab.errors import BadInput
+from kvlab.train import shape
 from kvlab.train.card import card
+from kvlab.train.shape import DEFAULTS
 
 if TYPE_CHECKING:  # slow to import: each function takes what it needs
     from kvlab.models.llama2c import Checkpoint
@@ -23,6 +25,25 @@ if TYPE_CHECKING:  # slow to import: each function takes what it needs
 
 STEPS = 2000
 SAMPLE_TOKENS = 200
+
+
+# Options of the shape, and what the shape calls them.
+SIZES = {
+    "--layers": "layers",
+    "--dim": "dim",
+    "--hidden": "hidden",
+    "--heads": "heads",
+    "--kv-heads": "kv_heads",
+    "--context": "seq_len",
+}
+
+
+def _size(option: str, text: str) -> Callable[[Any], Any]:
+    """An option for one number of the shape."""
+    kind = click.IntRange(min=1, max=8192)
+    field = SIZES[option]
+    default = DEFAULTS[field]
+    return click.option(option, field, type=kind, default=default, show_default=True, metavar="N", help=text)
 
 
 @click.command(
@@ -89,6 +110,12 @@ SAMPLE_TOKENS = 200
     metavar="N",
     help="Tokens of the vocabulary.",
 )
+@_size("--layers", "Layers.")
+@_size("--dim", "Width of the stream from layer to layer.")
+@_size("--hidden", "Width of the feed-forward part.")
+@_size("--heads", "Query heads, each of --dim / --heads channels.")
+@_size("--kv-heads", "Heads of keys and values; as many as --heads is plain multi-head.")
+@_size("--context", "Tokens the model learns to see.")
 @click.option(
     "--batch-tokens",
     type=click.IntRange(min=1),
@@ -110,11 +137,17 @@ def command(
     minutes: float | None,
     seed: int,
     vocab: int,
+    layers: int,
+    dim: int,
+    hidden: int,
+    heads: int,
+    kv_heads: int,
+    seq_len: int,
     batch_tokens: int,
     resume: bool,
     json_path: Path | None,
 ) -> None:
-    """Train a model of stories260K's shape on FILE, with a tokenizer of its own.
+    """Train a small Llama on FILE, of stories260K's shape or another, with a tokenizer of its own.
 
     Leaves in DIR a llama2.c checkpoint, its tokenizer, the board image and a model card. The same
     text, seed, steps and versions give the same model on the same machine. A run that was cut
@@ -126,7 +159,9 @@ def command(
         options.no_effect("needs --teacher", "teacher_tokens", "text_share")
     if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
         raise BadInput(f"--name {name}: use letters, digits, dots, dashes and underscores")
+    shape.check(dim, heads, kv_heads)
     from kvlab.models.corpus import check_context
+    from kvlab.models.llama2c import Config
     from kvlab.models.load import load_checkpoint
     from kvlab.train import job
 
@@ -137,7 +172,7 @@ def command(
         out=files.prepare_folder(Path(out), "--out"),
         name=name,
         seed=seed,
-        vocab=vocab,
+        config=Config(dim, hidden, layers, heads, kv_heads, vocab, seq_len, shared=True),
         batch_tokens=batch_tokens,
         text_share=text_share,
         teacher=options.existing_file(teacher, "--teacher") if teacher else None,
@@ -251,6 +286,9 @@ def repeat(wanted: job.Job, steps: int) -> str:
         words += ["--text-share", str(wanted.text_share)]
     words += ["--out", "DIR", "--steps", str(steps), "--seed", str(wanted.seed)]
     words += ["--vocab", str(wanted.vocab), "--batch-tokens", str(wanted.batch_tokens)]
+    for option, field in SIZES.items():
+        if (size := getattr(wanted.config, field)) != DEFAULTS[field]:
+            words += [option, str(size)]
     return shlex.join(words)
 
 

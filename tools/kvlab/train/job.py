@@ -25,6 +25,7 @@ from kvlab.models.tokenizer import Tokenizer, read_tokenizer
 
 from . import bpe, checkpoint, data, teacher
 from .plan import STEADY, Plan
+from .shape import DEFAULTS
 
 SAVE_EVERY = 50  # steps
 LAST_STEPS = 10**9  # of a plan whose length the clock settles
@@ -34,13 +35,7 @@ NEED_JAX = "training needs jax: install it with `.venv/bin/pip install -e '.[tra
 Array = NDArray[Any]
 
 
-def shape(vocab: int) -> Config:
-    """The model that is trained: stories260K's shape."""
-    return Config(
-        *(64, 172, 5, 8, 4, vocab),
-        seq_len=512,
-        shared=True,
-    )
+SHAPE = Config(**DEFAULTS, shared=True)
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Job:
     out: Path
     name: str
     seed: int
-    vocab: int
+    config: Config
     batch_tokens: int
     text_share: float
     teacher: Path | None
@@ -61,13 +56,17 @@ class Job:
         """What must not change between a run and its resumption."""
         return {
             "seed": self.seed,
-            "vocab": self.vocab,
+            **asdict(self.config),
             "batch_tokens": self.batch_tokens,
             "text_share": self.text_share if self.teacher else 1.0,
             "text_crc32": [zlib.crc32(p.read_bytes()) for p in self.texts],
             "teacher_crc32": zlib.crc32(self.teacher.read_bytes()) if self.teacher else None,
             "teacher_tokens": self.teacher_tokens if self.teacher else 0,
         }
+
+    @property
+    def vocab(self) -> int:
+        return self.config.vocab
 
     @property
     def checkpoint(self) -> Path:
@@ -208,7 +207,7 @@ def train(
             raise
         raise BadInput(NEED_JAX) from None
 
-    c = shape(job.vocab)
+    c = job.config
     settings = job.settings()
     params, first, spent = llama.initial(c, job.seed), 0, 0.0
     state = loop.fresh(params)
