@@ -594,3 +594,123 @@ def test_a_window_longer_than_the_memory_leaves_nothing_dead() -> None:
     requests.open()
     assert requests.stats()["free_blocks"] == 12
     assert requests.check() == 0
+
+
+# What goes first, and the counts
+
+
+def families(requests: Requests, *chains: list[int]) -> None:
+    """Chains whose blocks all stay reusable, in the order of these."""
+    opened = []
+    for tokens in chains:
+        one = requests.open(tokens=tokens)
+        run(one, tokens)
+        opened.append(one)
+    for one in opened:
+        one.close()
+
+
+HEAD, LEFT, RIGHT = [1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]
+
+
+def test_the_head_of_two_chains_outlives_both_tails() -> None:
+    """Its first tail gone, the head is no tail yet."""
+    requests = requests_of(4)
+    families(requests, HEAD + LEFT, HEAD + RIGHT)
+    other = requests.open()
+    run(other, [50, 51, 52, 53, 54])  # the free block, then a tail
+    assert requests.check() == 0
+    assert [requests.lookup([*HEAD, *tail, 0]) for tail in (LEFT, RIGHT)] == [4, 8]
+    run(other, [50, 51, 52, 53, 54, 55, 56, 57, 58])
+    assert [requests.lookup([*HEAD, *tail, 0]) for tail in (LEFT, RIGHT)] == [4, 4]
+    assert requests.check() == 0
+
+
+def test_the_high_water_mark_of_blocks() -> None:
+    """Of free ones, of ones found again, of ones that were forgotten for it."""
+    requests = requests_of(4)
+    one = requests.open()
+    run(one, list(range(12)))
+    assert requests.stats()["peak_blocks"] == 3
+    one.close()
+    assert requests.stats()["peak_blocks"] == 3
+    two = requests.open(tokens=[*range(12), 0])
+    assert requests.stats()["peak_blocks"] == 3
+    run(two, list(range(13)))
+    assert requests.stats()["peak_blocks"] == 4
+    found = requests_of(3)
+    one, two = found.open(), found.open()
+    run(one, HEAD)
+    one.close()
+    run(two, [50])
+    assert found.stats()["peak_blocks"] == 1
+    found.open(tokens=[*HEAD, 0])
+    assert found.stats()["peak_blocks"] == 2
+    forgotten = requests_of(2)
+    families(forgotten, HEAD, LEFT)
+    assert forgotten.stats()["peak_blocks"] == 2
+    fewer = requests_of(2)
+    for tokens in (HEAD, LEFT):  # one at a time
+        families(fewer, tokens)
+    assert fewer.stats()["peak_blocks"] == 1
+    run(fewer.open(), list(range(30, 38)))
+    assert fewer.stats()["peak_blocks"] == 2
+
+
+def test_a_window_finds_a_prefix_longer_than_itself() -> None:
+    requests = requests_of(12, None, window=8)  # 3 pages at a time
+    tokens = list(range(24))
+    families(requests, tokens)
+    one = requests.open(tokens=[*tokens, 0])
+    assert one.length == 24
+    assert requests.header(one)["references"] == 2
+    one.close()
+    assert requests.open(tokens=[*tokens, 0], limit_tokens=12).length == 24
+    assert requests.open(tokens=[*tokens, 0], limit_tokens=8).length == 8
+    assert requests.check() == 0
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 8), (8, 0)])
+def test_a_share_changed_within_a_step_that_begins_a_page(before: int, after: int) -> None:
+    requests = requests_of(4)
+    one = requests.open(reserve_tokens=before)
+    run(one, HEAD)
+    x = array("f", [1.0] * WIDTH)
+    one.append(0, x, x)
+    assert requests.header(one)["references"] == 2
+    one.reserve(after)
+    assert requests.check() == 0
+    assert requests.header(one)["share"] == after // 4
+    assert requests.available_blocks() == 2
+    one.abort()
+    assert requests.check() == 0
+    assert requests.available_blocks() == (2 if after else 3)
+
+
+def test_what_is_mended_counts_no_pin_of_a_closed_request_for_the_next_in_its_row() -> None:
+    requests = requests_of(6)
+    one = requests.open(pin_tokens=8)
+    run(one, list(range(9)))
+    pin = requests.pin(one)
+    one.close()
+    two = requests.open(pin_tokens=8)
+    assert two.row == one.row
+    requests.state[0] = 1  # as a call cut short leaves it
+    assert requests.check() == 0
+    assert requests.header(two)["pinned"] == 0
+    assert requests.stats()["pinned_blocks"] == 2
+    requests.unpin(pin)
+    assert requests.check() == 0
+
+
+def test_mending_leaves_the_index_as_it_was() -> None:
+    """Every entry is found, each in its bucket, and what goes first is the same."""
+    requests = requests_of(7, block_tokens=2)
+    families(requests, [*HEAD, *LEFT], [*HEAD, *RIGHT[:2]], RIGHT[:2])
+    before = requests.stats()
+    goes = [requests.blocks.nxt[7], requests.blocks.nxt[8]]
+    requests.state[0] = 1
+    assert [requests.lookup([*t, 0]) for t in ([*HEAD, *LEFT], [*HEAD, *RIGHT], RIGHT)] == [8, 6, 2]
+    assert requests.stats() == before
+    assert [requests.blocks.nxt[7], requests.blocks.nxt[8]] == goes
+    assert requests.check() == 0

@@ -107,6 +107,17 @@ def test_whom_a_removal_lets_into_the_window() -> None:
     assert [policy.evict() for _ in range(3)] == [0, -1, -1]
 
 
+def test_hybrid_passes_the_window_when_a_protected_entry_has_come_back_out_of_order() -> None:
+    """1 and 2 are the window; 0, the oldest, stands behind them: it is the only one to go."""
+    policy = eviction.make("hybrid", 4, window=2)
+    for i in range(3):
+        policy.insert(i)
+    policy.protect(0)
+    policy.unprotect(0)
+    assert [policy.evict(), policy.evict()] == [0, -1]
+    assert policy.check() == 0
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_protected_entries_are_never_victims(name: str) -> None:
     policy = eviction.make(name, 8, **({"window": 0} if name == "hybrid" else {}))
