@@ -289,7 +289,9 @@ def test_lists_of_keys(tmp_path: Path, text: str | bytes, ids: list[int], sizes:
         pytest.param(b"\xff\xfea\0\n\0", "line 1: is text in UTF-16; save it in UTF-8", id="UTF-16"),
         pytest.param(b"\0a\0\n", "line 1: is not text in UTF-8", id="UTF-16 without a mark"),
         pytest.param(b"a\n\xff\n", "line 2: is not text", id="Latin-1"),
-        pytest.param(gzip.compress(b"a\n" * 5000, mtime=0)[:-9], "the gzip is cut off or damaged", id="half a gzip"),
+        pytest.param(
+            gzip.compress(b"a\n" * 5000, mtime=0)[:-9], "the gzip is cut off or damaged", id="half a gzip"
+        ),
         ('{"prompt": 1}\n', "expected the header"),
     ],
 )
