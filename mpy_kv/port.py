@@ -67,22 +67,28 @@ def viper_source(text):
 def _functions(source):
     """(name, text) of each decorated function in a file, the text with all that precedes the first one.
 
-    That is imports and constants, from `import micropython` on.
+    That is imports and constants, from `import micropython` on. A text is read as one object: its lines,
+    kept between what reading them leaves behind, would cut the heap into pieces smaller than itself.
     """
-    head = name = ""
-    lines = []
-    for line in source:
-        if line.startswith("@"):
-            if name:
-                yield name, head + "".join(lines)
-            else:
-                head = "".join(lines)
-                head = head[max(0, head.find("import micropython")) :]
-            lines.clear()
-        elif line.startswith("def "):
+    head = name = text = ""
+    start = at = 0
+    while True:
+        line = source.readline()
+        at += len(line)
+        if line.startswith("def "):
             name = line[4 : line.find("(")]
-        lines.append(line)
-    yield name, head + "".join(lines)
+        if line and not line.startswith("@"):
+            continue
+        source.seek(start)
+        start = at - len(line)
+        text = source.read(start - source.tell())
+        if name:
+            yield name, head + text
+        else:
+            head = text[max(0, text.find("import micropython")) :]
+        if not line:
+            return
+        source.seek(at)
 
 
 def load_native(path, package=None, skip=()):
