@@ -83,6 +83,14 @@ def test_faults_are_seen(message: str, monkeypatch) -> None:
         compiled(*FAULTS[message])(np.zeros(4, np.int32), 5, 0)
 
 
+@pytest.mark.parametrize("reads", [["adc(r1, r3)"], ["bcc(L)", "label(L)"], ["bhi(L)", "label(L)"]], ids=lambda r: r[0])
+def test_a_carry_that_only_a_real_core_keeps_is_seen(reads: list[str]) -> None:
+    run = compiled("mov(r3, 0)", "add(r3, 0)", "asr(r1, r2)", *reads, "mov(r0, r1)")
+    assert run(np.zeros(1), 8, 3) == 1
+    with pytest.raises(AssertionError, match="the carry is read after a shift by 0"):
+        run(np.zeros(1), 8, 0)
+
+
 def test_a_stack_not_given_back_is_seen() -> None:
     with pytest.raises(AssertionError, match="not restored"):
         compiled("push({r1, r2})", "pop({r1})")(np.zeros(1), 0, 0)

@@ -4,7 +4,8 @@ ARMv6-M only, so RP2040 and RP2350 run the same code. Parameters `a` and bounds 
 plain.py. `data(2, ...)` is an instruction that MicroPython's assembler lacks, written beside it in the
 assembler's own words. Conventions: r8 and above hold what the loop only adds or compares; they
 belong to the caller, so whoever uses r8..r11 saves them first. `adc` after `asr` adds the bit shifted out
-last: round half up in one instruction.
+last: round half up in one instruction. The shift is by 1 at least: what a shift by 0 leaves of the carry, some
+emulators of this core get wrong.
 """
 
 import micropython
@@ -12,8 +13,9 @@ import micropython
 
 @micropython.asm_thumb
 def embed(r0, r1, r2):
-    # r0 codes, r1 result, r2 scale, r3 scales, r4 shift left, r5 shift right, r8 most, r9 least, r10 end of
-    # the group, r12 end of the result
+    # r0 codes, r1 result, r2 twice the scale, r3 scales, r4 shift left, r5 shift right + 1, r8 most, r9 least,
+    # r10 end of the group, r12 end of the result. Twice the product is shifted, by 1 at least, as some emulators
+    # get the carry of a shift by 0 wrong; by 31 at most: a product has 24 bits, so that 30 is as good as more.
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -31,7 +33,7 @@ def embed(r0, r1, r2):
     add(r4, r4, r1)
     mov(r12, r4)
     ldr(r4, [r2, 16])
-    mov(r5, 31)
+    mov(r5, 30)
     cmp(r4, r5)
     ble(LEFT)
     mov(r4, r5)
@@ -54,20 +56,21 @@ def embed(r0, r1, r2):
     mov(r8, r6)
     neg(r6, r6)
     mov(r9, r6)
+    add(r5, 1)
     b(TEST)
     label(GROUP)
     ldrh(r2, [r3, 0])
+    lsl(r2, r2, 1)
     add(r3, 2)
     mov(r7, r0)
     add(r7, 32)
     mov(r10, r7)
+    mov(r7, 0)
     label(ELEMENT)
     ldrb(r6, [r0, 0])
     add(r0, 1)
     sub(r6, 128)
     mul(r6, r2)
-    mov(r7, 0)
-    add(r7, 0)  # clears the carry, for a shift by 0
     asr(r6, r5)
     adc(r6, r7)
     data(2, 0x4546)  # cmp r6, r8
@@ -541,6 +544,7 @@ def matvec(r0, r1, r2, r3):
     mov(r4, 1)
     lsl(r4, r4, 13)
     mov(r11, r4)
+    data(2, 0x9D06)  # ldr r5, [sp, 24]
     b(TEST)
     label(ROW)
     data(2, 0x9C05)  # ldr r4, [sp, 20]
@@ -680,11 +684,13 @@ def matvec(r0, r1, r2, r3):
     mul(r6, r5)
     lsr(r6, r6, 15)
     add(r4, r4, r6)
-    mov(r6, 0)
-    add(r6, 0)  # clears the carry, for a shift by 0
     data(2, 0x9D00)  # ldr r5, [sp, 0]
+    cmp(r5, 0)
+    beq(EVEN)
     asr(r4, r5)
-    adc(r4, r6)
+    bcc(EVEN)
+    add(r4, 1)
+    label(EVEN)
     data(2, 0x9D01)  # ldr r5, [sp, 4]
     cmp(r4, r5)
     ble(BELOW)
@@ -703,7 +709,6 @@ def matvec(r0, r1, r2, r3):
     data(2, 0x9C08)  # ldr r4, [sp, 32]
     add(r0, r0, r4)
     label(TEST)
-    data(2, 0x9D06)  # ldr r5, [sp, 24]
     data(2, 0x9C07)  # ldr r4, [sp, 28]
     cmp(r5, r4)
     beq(END)
