@@ -6,22 +6,28 @@ of the package). Of the cases of a function, in their order, the sample is every
 the key and the function's name give: ten commits in a row see about two cases in three, and one commit is
 always one sample. The key is printed at the start and at the end, `--sample KEY` repeats it anywhere.
 
+A test whose one case is a loop over many takes the fixture `sampled` and loops over `sampled(cases)`: it runs
+always, whole or with one in EVERY.
+
 The process that starts the workers finds the key once, and they are told it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import subprocess
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 EVERY = 10
 COMMIT = "commit"
+Case = TypeVar("Case")
 
 
 def commit(root: Path = ROOT) -> str:
@@ -55,11 +61,29 @@ def sample(key: str, functions: Iterable[str]) -> list[bool]:
     return chosen
 
 
+class Sampled:
+    """`sampled(cases)`: those that this run takes of a loop. `whole`: all of them."""
+
+    def __init__(self, key: str | None, test: str) -> None:
+        self.whole = not key
+        self.at = slice(0, None) if self.whole else slice(first(str(key), test), None, EVERY)
+
+    def __call__(self, cases: Iterable[Case]) -> Iterator[Case]:
+        return itertools.islice(cases, self.at.start, None, self.at.step)
+
+
+@pytest.fixture
+def sampled(request: pytest.FixtureRequest) -> Sampled:
+    """Of a test marked exhaustive."""
+    assert request.node.get_closest_marker("exhaustive"), "sampled belongs to tests marked exhaustive"
+    return Sampled(request.config.option.sample, request.node.nodeid)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample",
         metavar="KEY",
-        help=f"of exhaustive tests run one case in {EVERY}, which ones by KEY; `{COMMIT}` stands for the hash "
+        help=f"of exhaustive tests run one case in {EVERY}, chosen by KEY; `{COMMIT}` stands for the hash "
         "of the commit checked out, without git for the version. Default: run all",
     )
 
@@ -93,7 +117,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     key = config.option.sample
     if not key:
         return
-    exhaustive = [item for item in items if item.get_closest_marker("exhaustive")]
+    exhaustive = [
+        item
+        for item in items
+        if item.get_closest_marker("exhaustive") and "sampled" not in getattr(item, "fixturenames", ())
+    ]
     chosen = sample(key, (item.nodeid.partition("[")[0] for item in exhaustive))
     left_out = {item for item, taken in zip(exhaustive, chosen, strict=True) if not taken}
     if left_out:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 from injected import Injected
 from kv_reference import Layout
+from sampling import Sampled
 
 import mpy_kv.cache
 import mpy_kv.sequence
@@ -128,25 +130,23 @@ def broken_at_every_line(
     start: KVCache,
     act: Callable[[Model], None],
     error: type[BaseException],
+    sampled: Sampled,
     stride: int = 1,
     opcodes: bool = False,
 ) -> Iterator[tuple[Model, str]]:
     """Copies of `start`, `act` broken off at line 1, 2, 3, ... of both files, then at each kernel."""
-    at = 1
-    while True:
+    for at in sampled(itertools.count(1, stride)):
         model = Model(copy.deepcopy(start))
         with Injected(error, at, FILES, opcodes=opcodes) as injected:
             act(model)
         if not injected.where:
             break
         yield model, f"{injected.where} (number {at})"
-        at += stride
     assert at > 20 * stride, "nothing was injected"
     if opcodes:
         return
     for after in (False, True):
-        at = 1
-        while True:
+        for at in sampled(itertools.count(1)):
             model = Model(copy.deepcopy(start))
             failing = Failing(error, at, after)
             model.cache.kernels = failing
@@ -159,7 +159,6 @@ def broken_at_every_line(
                 break
             model.cache.kernels = kernels.get("plain")
             yield model, f"kernel call {at}"
-            at += 1
 
 
 STARTS = {
@@ -172,14 +171,17 @@ STARTS = {
 }
 
 
+@pytest.mark.exhaustive
 @ERRORS
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
-def test_a_step_broken_off_anywhere(start: Callable[[], KVCache], error: type[BaseException]) -> None:
+def test_a_step_broken_off_anywhere(
+    start: Callable[[], KVCache], error: type[BaseException], sampled: Sampled
+) -> None:
     before = start()
     kept, visible = stored(before), before.visible()
     undisturbed = Model(copy.deepcopy(before))
     undisturbed.step()
-    for model, where in broken_at_every_line(before, Model.step, error):
+    for model, where in broken_at_every_line(before, Model.step, error, sampled):
         cache = model.cache
         assert (cache.length, cache.visible()) == (before.length, visible), where
         assert stored(cache) == kept, where
@@ -193,11 +195,12 @@ def test_a_step_broken_off_anywhere(start: Callable[[], KVCache], error: type[Ba
         assert cache.check() == 0, where
 
 
-def test_a_step_broken_off_between_any_two_bytecodes() -> None:
+@pytest.mark.exhaustive
+def test_a_step_broken_off_between_any_two_bytecodes(sampled: Sampled) -> None:
     before = fed(13)
     undisturbed = Model(copy.deepcopy(before))
     undisturbed.step()
-    for model, where in broken_at_every_line(before, Model.step, KeyboardInterrupt, 11, True):
+    for model, where in broken_at_every_line(before, Model.step, KeyboardInterrupt, sampled, 11, True):
         assert model.cache.check() == 0, where
         if model.cache.length == before.length:  # the last bytecodes of commit follow its last store
             assert model.cache.visible() == before.visible(), where
@@ -206,7 +209,8 @@ def test_a_step_broken_off_between_any_two_bytecodes() -> None:
         assert model.cache.stats() == undisturbed.cache.stats(), where
 
 
-def test_a_query_of_the_sinks_comes_and_goes_whatever_is_broken_off() -> None:
+@pytest.mark.exhaustive
+def test_a_query_of_the_sinks_comes_and_goes_whatever_is_broken_off(sampled: Sampled) -> None:
     """Whether the sinks have one is noted from step to step: after an exception it must not be half noted."""
 
     def alike(model: Model) -> None:
@@ -222,7 +226,7 @@ def test_a_query_of_the_sinks_comes_and_goes_whatever_is_broken_off() -> None:
     before = fed(9)
     undisturbed = Model(copy.deepcopy(before))
     alike(undisturbed)
-    for model, where in broken_at_every_line(before, alike, MemoryError):
+    for model, where in broken_at_every_line(before, alike, MemoryError, sampled):
         alike(model)
         assert model.outputs == undisturbed.outputs, where
 
@@ -245,29 +249,35 @@ def two_other_steps(model: Model) -> None:
 CONTINUATIONS = [roll_back_and_go_on, prefill_two, two_other_steps]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("go_on", CONTINUATIONS)
 @pytest.mark.parametrize("tokens", [4, 13])
-def test_going_on_otherwise_after_a_broken_step(tokens: int, go_on: Callable[[Model], None]) -> None:
+def test_going_on_otherwise_after_a_broken_step(
+    tokens: int, go_on: Callable[[Model], None], sampled: Sampled
+) -> None:
     """What the broken step has left behind is not seen by whatever comes next."""
     before = fed(tokens)
     undisturbed = Model(copy.deepcopy(before))
     go_on(undisturbed)
-    for model, where in broken_at_every_line(before, Model.step, KeyboardInterrupt):
+    for model, where in broken_at_every_line(before, Model.step, KeyboardInterrupt, sampled):
         go_on(model)
         assert model.outputs == undisturbed.outputs, where
         assert stored(model.cache) == stored(undisturbed.cache), where
         assert model.cache.check() == 0, where
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("attended", "error"), [(True, MemoryError), (False, MemoryError), (False, KeyboardInterrupt)]
 )
-def test_a_prefill_that_overwrites_nothing_visible(attended: bool, error: type[BaseException]) -> None:
+def test_a_prefill_that_overwrites_nothing_visible(
+    attended: bool, error: type[BaseException], sampled: Sampled
+) -> None:
     before = fed(3)
     undisturbed = Model(copy.deepcopy(before))
     undisturbed.prefill(3, attended)
     kept = stored(before)
-    for model, where in broken_at_every_line(before, lambda m: m.prefill(3, attended), error):
+    for model, where in broken_at_every_line(before, lambda m: m.prefill(3, attended), error, sampled):
         assert model.cache.length == 3, where
         assert stored(model.cache) == kept, where
         assert model.cache.check() == 0, where
@@ -276,10 +286,11 @@ def test_a_prefill_that_overwrites_nothing_visible(attended: bool, error: type[B
         assert stored(model.cache) == stored(undisturbed.cache), where
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("attended", [True, False], ids=["attended", "commit only"])
 @pytest.mark.parametrize(("n", "stride"), [(2, 1), (4, 5), (7, 17)])
 def test_a_long_prefill_cut_short_keeps_the_same_survivors_in_all_layers(
-    n: int, stride: int, attended: bool
+    n: int, stride: int, attended: bool, sampled: Sampled
 ) -> None:
     """Cut at every line, or at every 5th or 17th of those that its loops run through again and again."""
     before = fed(11)
@@ -291,7 +302,7 @@ def test_a_long_prefill_cut_short_keeps_the_same_survivors_in_all_layers(
         model.prefill(n, attended)
 
     stride = stride if attended else 1
-    for model, where in broken_at_every_line(before, again, MemoryError, stride):
+    for model, where in broken_at_every_line(before, again, MemoryError, sampled, stride):
         cache = model.cache
         assert cache.length == 11, where
         kept = cache.visible()
@@ -315,6 +326,8 @@ def test_a_long_prefill_cut_short_keeps_the_same_survivors_in_all_layers(
             assert now.outputs == want[go_on].outputs, where
             assert stored(now.cache) == stored(want[go_on].cache), where
             assert now.cache.visible() == want[go_on].cache.visible(), where
+    if not sampled.whole:
+        return
     assert len(survived) > 1, "no prefill was cut between two tokens"
     assert min(survived) == max(SINKS, SINKS + WINDOW + 1 - n)
 
@@ -346,9 +359,12 @@ MOVES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pending", [False, True], ids=["nothing pending", "step pending"])
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
-def test_rollback_and_seek_broken_off_anywhere(move: Callable[[Model], None], pending: bool) -> None:
+def test_rollback_and_seek_broken_off_anywhere(
+    move: Callable[[Model], None], pending: bool, sampled: Sampled
+) -> None:
     """The length is the old or the new one; no token is visible that was not, none that was never stored."""
     before = fed(13)
     if pending:
@@ -357,8 +373,7 @@ def test_rollback_and_seek_broken_off_anywhere(move: Callable[[Model], None], pe
     move(done)
     after = done.cache.length
     done.step()
-    at = 1
-    while True:
+    for at in sampled(itertools.count(1)):
         model = Model(copy.deepcopy(before))
         with Injected(KeyboardInterrupt, at, FILES) as injected:
             move(model)
@@ -380,5 +395,4 @@ def test_rollback_and_seek_broken_off_anywhere(move: Callable[[Model], None], pe
         assert model.outputs == done.outputs, where
         assert stored(cache) == stored(done.cache), where
         assert cache.evicted_tokens == done.cache.evicted_tokens, where
-        at += 1
     assert at > 5

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from injected import Injected
+from sampling import Sampled
 from test_budget import Fed
 
 import mpy_kv.budget
@@ -66,7 +67,7 @@ class Recorded(Injected):
 
 
 def broken_off(
-    before: Fed, act: Callable[[Fed], Any], error: type[BaseException]
+    before: Fed, act: Callable[[Fed], Any], error: type[BaseException], sampled: Sampled
 ) -> Iterator[tuple[Fed, str]]:
     """Copies of `before`, the act broken off at each line's first run, and at its last."""
     with Recorded() as recorded:
@@ -76,7 +77,7 @@ def broken_off(
     starts = {line: len(lines) - at for at, line in enumerate(reversed(lines))}
     moments = sorted({*ends.values(), *starts.values()})
     assert moments, "nothing was injected"
-    for at in moments:
+    for at in sampled(moments):
         fed = copy.deepcopy(before)
         with Injected(error, at, FILES) as injected:
             act(fed)
@@ -108,6 +109,7 @@ STARTS: dict[str, Callable[[str], Fed]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("start", "policy", "error"),
     [
@@ -118,26 +120,29 @@ STARTS: dict[str, Callable[[str], Fed]] = {
         ("gaps", "lfu", MemoryError),
     ],
 )
-def test_a_step_broken_off_anywhere(start: str, policy: str, error: type[BaseException]) -> None:
+def test_a_step_broken_off_anywhere(
+    start: str, policy: str, error: type[BaseException], sampled: Sampled
+) -> None:
     before = STARTS[start](policy)
     was = state(copy.deepcopy(before))
     undisturbed = copy.deepcopy(before)
     outs = undisturbed.step()
     then = state(undisturbed)
-    for fed, where in broken_off(before, lambda fed: fed.step(), error):
+    for fed, where in broken_off(before, lambda fed: fed.step(), error, sampled):
         assert state(fed) == was, where
         assert fed.cache.check() == 0, where
         assert fed.step() == outs, where
         assert state(fed) == then, where
 
 
-def test_a_step_broken_off_between_two_bytecodes() -> None:
+@pytest.mark.exhaustive
+def test_a_step_broken_off_between_two_bytecodes(sampled: Sampled) -> None:
     before = filled("lfu")
     was = state(copy.deepcopy(before))
     undisturbed = copy.deepcopy(before)
     undisturbed.step()
     then = state(undisturbed)
-    for at in range(1, 1 << 30, 101):
+    for at in sampled(range(1, 1 << 30, 101)):
         fed = copy.deepcopy(before)
         with Injected(KeyboardInterrupt, at, FILES, opcodes=True) as injected:
             fed.step()
@@ -151,8 +156,9 @@ def test_a_step_broken_off_between_two_bytecodes() -> None:
     assert at > 2000
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("start", ["empty", "gaps"])
-def test_a_prefill_broken_off_anywhere(start: str) -> None:
+def test_a_prefill_broken_off_anywhere(start: str, sampled: Sampled) -> None:
     before = STARTS[start]("lru-attention")
     was = state(copy.deepcopy(before))
     n = 2
@@ -160,7 +166,7 @@ def test_a_prefill_broken_off_anywhere(start: str) -> None:
     undisturbed = copy.deepcopy(before)
     undisturbed.prefill(n)
     then = state(undisturbed)
-    for fed, where in broken_off(before, lambda fed: fed.prefill(n), MemoryError):
+    for fed, where in broken_off(before, lambda fed: fed.prefill(n), MemoryError, sampled):
         assert state(fed) == was, where
         with contextlib.suppress(StepError):  # unless it was the commit that was cut
             copy.deepcopy(fed).cache.commit()
@@ -186,9 +192,10 @@ MOVES: dict[str, Callable[[Fed], Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("begun", [False, True], ids=["nothing pending", "step pending"])
 @pytest.mark.parametrize("move", MOVES)
-def test_other_calls_broken_off_anywhere(move: str, begun: bool) -> None:
+def test_other_calls_broken_off_anywhere(move: str, begun: bool, sampled: Sampled) -> None:
     """All of it has happened, or nothing; and the next step, which settles it, may be broken off too."""
     act = MOVES[move]
     before = filled("lru-attention")
@@ -201,7 +208,7 @@ def test_other_calls_broken_off_anywhere(move: str, begun: bool) -> None:
     done.tags = done.tags[: done.cache.length]
     outs = done.step()
     end = state(done)
-    for fed, where in broken_off(before, act, KeyboardInterrupt):
+    for fed, where in broken_off(before, act, KeyboardInterrupt, sampled):
         again = copy.deepcopy(fed)
         for cut in (1, 7, 19, 31, 47):
             with Injected(MemoryError, cut, FILES):
@@ -215,7 +222,8 @@ def test_other_calls_broken_off_anywhere(move: str, begun: bool) -> None:
             assert state(one) == end, where
 
 
-def test_a_committed_step_not_yet_settled_survives_anything() -> None:
+@pytest.mark.exhaustive
+def test_a_committed_step_not_yet_settled_survives_anything(sampled: Sampled) -> None:
     """What a commit decided is in force from its store of the length on, whoever looks first."""
     before = filled("lfu")
     assert before.cache.plan[T.SINCE] == before.cache.length
@@ -230,7 +238,7 @@ def test_a_committed_step_not_yet_settled_survives_anything() -> None:
         want = copy.deepcopy(before)
         act(want)
         then = state(want)
-        for fed, where in broken_off(before, act, KeyboardInterrupt):
+        for fed, where in broken_off(before, act, KeyboardInterrupt, sampled):
             if fed.cache.length == before.cache.length:
                 act(fed)
             assert state(fed) == then, where

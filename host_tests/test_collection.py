@@ -106,6 +106,15 @@ def test_one_key_is_one_sample_and_ten_firsts_are_all() -> None:
     assert len({tuple(chosen) for chosen in samples}) > 30
 
 
+def test_loops_are_sampled_too() -> None:
+    whole = sampling.Sampled(None, "a.py::f")
+    assert whole.whole
+    assert list(whole(range(25))) == list(range(25))
+    parts = {tuple(sampling.Sampled(f"commit {i}", "a.py::f")(range(25))) for i in range(200)}
+    assert parts == {tuple(range(first, 25, 10)) for first in range(10)}
+    assert not sampling.Sampled("commit", "a.py::f").whole
+
+
 def test_without_git_the_sample_follows_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mpy_kv").mkdir()
     (tmp_path / "mpy_kv" / "__init__.py").write_text('"""The package."""\n\n__version__ = "7.8.9"\n')
@@ -141,6 +150,11 @@ def test_many(n): open(f"ran.{n}", "x").close()
 
 def test_always(): open("ran.always", "x").close()
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_loops(name, sampled):
+    for n in sampled(range(20)): open(f"ran.{name}{n}", "x").close()
+
 def test_burns(): assert subprocess.run([sys.executable, "-c", BURN]).returncode == 0
 """
 
@@ -163,13 +177,18 @@ def test_a_run_prints_its_sample_and_its_processor_time(workers: int, tmp_path: 
 
     first = sampling.first("some key", "test_suite.py::test_many")
     ran = {path.name.partition(".")[2] for path in tmp_path.glob("ran.*")}
-    assert ran == {"always", *(str(n) for n in range(first, 40, 10))}
+    loops = {name: sampling.first("some key", f"test_suite.py::test_loops[{name}]") for name in "ab"}
+    assert ran == {
+        "always",
+        *(str(n) for n in range(first, 40, 10)),
+        *(f"{name}{n}" for name, at in loops.items() for n in range(at, 20, 10)),
+    }
 
     lines = done.stdout.splitlines()
     assert [n for n, line in enumerate(lines) if line.endswith("--sample some key")] in ([0, len(lines) - 3],)
     printed = re.fullmatch(r"processor time: (\d+) min (\d\d) s", lines[-2])
     assert printed
-    assert re.match("6 passed", lines[-1])
+    assert re.match("8 passed", lines[-1])
 
     counted = int(printed[1]) * 60 + int(printed[2])
     used = sum(getattr(after, part) - getattr(before, part) for part in ("ru_utime", "ru_stime"))
