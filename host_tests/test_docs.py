@@ -122,7 +122,7 @@ def docs(tmp_path, monkeypatch, capfd):
     )
     monkeypatch.setattr(registry, "all_producers", lambda: producers)
     monkeypatch.setattr(markers, "pages", lambda: [page])
-    monkeypatch.setattr(run, "pictures", list)
+    monkeypatch.setattr(run, "stored", list)
 
     def call(*words):
         made.clear()
@@ -238,7 +238,7 @@ def test_a_picture_carries_its_figures():
 
 def test_every_figure_and_picture_has_a_producer():
     told = run.told()
-    assert run.pictures()
+    assert run.stored()
     assert {"products", "codec_costs", run.CHECKED} <= told.keys()
     for producer in registry.all_producers():
         assert producer.command.startswith(("kvlab ", "make "))

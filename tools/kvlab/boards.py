@@ -28,6 +28,7 @@ class Board:
     facts: dict[str, Fact]
     machine: Machine
     memories: tuple[Memory, ...]
+    stands_for: str | None = None  # the board whose heap the emulated one has
 
     @property
     def areas_bytes(self) -> tuple[int, ...]:
@@ -54,6 +55,12 @@ def names() -> list[str]:
 def real_names() -> list[str]:
     """Those that can be bought: not the machine that exists in an emulator alone."""
     return [name for name in names() if not load(name).emulated]
+
+
+def firmware_of(board: Board) -> Board | None:
+    """The emulated board that stands for `board` with its objects of 32 bits, if there is one."""
+    known = (load(name) for name in names())
+    return next((one for one in known if one.stands_for == board.name), None)
 
 
 def load(name: str) -> Board:
@@ -93,6 +100,7 @@ def read(path: Path) -> Board:
         facts=facts,
         machine=machine,
         memories=memories(data["memories"]),
+        stands_for=data.get("stands_for"),
     )
 
 

@@ -86,6 +86,19 @@ def run(
     return seen, report
 
 
+def in_heap(board: Board, image: bytes, telling: Telling, heap_bytes: int) -> dict[str, Any] | None:
+    """What the app has to say of a run in a heap of that size instead of the board's; None where it does
+    not fit. BadInput and FellShort as `run` raises them."""
+    telling = _with_sinks(telling, image)
+    with _prepared(board, image, telling) as (place, script, arguments, how):
+        report = emulators.emulate(board)(script, arguments, board.machine, heap_bytes=heap_bytes, **how)
+        if report.outcome == "does not fit":
+            return None
+        _judge(report, telling)
+        seen: dict[str, Any] = json.loads((place / _FIGURES).read_text())
+    return seen
+
+
 def _with_sinks(telling: Telling, image: bytes) -> Telling:
     """`telling`, with sinks chosen where the app's own choice would not fit beside the window. With a policy
     that choice is the app's."""

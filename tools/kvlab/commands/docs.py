@@ -84,7 +84,7 @@ def _show(what: str, result: run.Checked) -> dict[str, Any]:
 def _list() -> dict[str, Any]:
     """Every figure, grouped by who makes it."""
     pages = run.told()
-    run.pictures()
+    run.stored()
     listed = []
     for producer in registry.all_producers():
         rows = []

@@ -9,16 +9,22 @@ import click
 from kvlab import boards, output, profiles
 from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
+from kvlab.plan.program import RING
 from kvlab.plan.shape import Model
 from kvlab.plan.sizes import CODECS, WEIGHTS, Layers
+from mpy_kv.eviction import tokens as tokens_kept
 from mpy_kv.geometry import SINKS
+
+USUAL_WINDOW = 256  # of the app on a board, which takes fewer where the model was trained for fewer
 
 
 @click.command(
     epilog="""Examples:
 
 \b
+  kvlab plan --model stories --board rp2040
   kvlab plan --model stories260k --board rp2040 --codec int8 --tokens 256
+  kvlab plan --model stories --board rp2040 --policy lru-peak --budget 64
   kvlab plan --model stories260K.bin --board esp32 --tokens 1000 \\
       --window 128
   kvlab plan --model qwen2.5-7b --profile server --batch 32 \\
@@ -34,7 +40,10 @@ from mpy_kv.geometry import SINKS
 @click.option("--board", metavar="NAME", help=f"{', '.join(boards.names())}.")
 @click.option("--profile", metavar="NAME", help=f"Instead of a board: {', '.join(profiles.names())}.")
 @click.option(
-    "--tokens", type=click.IntRange(1, planner.MOST_TOKENS), required=True, help="Tokens of a request."
+    "--tokens",
+    type=click.IntRange(1, planner.MOST_TOKENS),
+    metavar="N",
+    help="Tokens of a request [default: as many as --window and --sinks show; on a board the app's window].",
 )
 @click.option(
     "--codec", type=click.Choice(list(CODECS)), help="How a value is stored [default: the profile's, int8]."
@@ -51,6 +60,17 @@ from mpy_kv.geometry import SINKS
     metavar="N",
     help=f"First tokens kept on top of the window [default: {SINKS}].",
 )
+@click.option(
+    "--policy",
+    type=click.Choice(tuple(tokens_kept.POLICIES)),
+    help="Which tokens of the window stay, as `kvlab stories` has it [default: window].",
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Instead of --window: tokens that --policy keeps, sinks included.",
+)
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Requests at once.")
 @click.option(
     "--group", type=click.IntRange(min=1), metavar="N", help="Values that share a scale [default: up to 32]."
@@ -65,10 +85,12 @@ def command(
     model: str,
     board: str | None,
     profile: str | None,
-    tokens: int,
+    tokens: int | None,
     codec: str | None,
     window: int | None,
     sinks: int | None,
+    policy: str | None,
+    budget: int | None,
     batch: int,
     group: int | None,
     weights: str | None,
@@ -90,11 +112,25 @@ def command(
             raise BadInput(f"--weights {weights}: a board reads a board image, which has int8")
     else:
         target = targets.of_profile(profiles.load(profile or ""))
+    shape = models.find(model)
+    usual = 0 if policy not in (None, RING) else SINKS
+    if budget is not None:
+        window = _window(budget, window, usual if sinks is None else sinks, policy)
+    elif tokens is None and window is None:
+        window = _usual_window(shape, target, usual if sinks is None else sinks)
+    if sinks is None and window is not None and target.board is not None and shape.seq_len is not None:
+        room = max(0, shape.seq_len - window)  # as kvlab stories has it
+        sinks = room if room < usual else None
+    if tokens is None:
+        tokens = (window or 0) + (usual if sinks is None else sinks)
     question = planner.Question(
         *(tokens, codec or target.codec, window, sinks, batch, group),
         weights or ("int8" if target.weights_apart else "float16"),
+        policy,
     )
-    found = planner.plan(models.find(model), target, question)
+    found = planner.plan(shape, target, question)
+    if target.board is not None and (firmware := boards.firmware_of(target.board)) is not None:
+        found.stand_in(firmware.name, planner.largest_window(shape, targets.of_board(firmware), question))
     if not found.fits and board is not None:
         found.advice += _other_boards(found)
     show(found)
@@ -102,6 +138,24 @@ def command(
         output.write_json(json_path, found.figures(), codec=question.codec, weights=question.weights)
     if not found.fits:
         raise FellShort(found.verdict)
+
+
+def _window(budget: int, window: int | None, sinks: int, policy: str | None) -> int:
+    """Places for recent tokens, or for those that the policy keeps, beside the sinks."""
+    if policy is None:
+        raise BadInput(f"--budget {budget}: needs --policy: one of {', '.join(tokens_kept.POLICIES)}")
+    if window is not None:
+        raise BadInput(f"--budget {budget}: holds window and sinks together: leave --window out")
+    if budget <= sinks:
+        raise BadInput(f"--budget {budget}: leaves no token beside {sinks} sinks: at least {sinks + 1}")
+    return budget - sinks
+
+
+def _usual_window(model: Model, target: targets.Target, sinks: int) -> int:
+    """The window that the app on a board takes by itself. BadInput on a profile, which has none."""
+    if target.board is None:
+        raise BadInput("--tokens: needed with --profile, or --window")
+    return max(1, min(USUAL_WINDOW, (model.seq_len or USUAL_WINDOW) - sinks))
 
 
 def _other_boards(found: planner.Plan) -> list[str]:
@@ -134,6 +188,7 @@ def show(found: planner.Plan) -> None:
     rows += [
         ("largest context", f"{found.largest_context:,} tokens{_trained(found)}"),
         ("most requests at once", f"{found.most_requests:,} of that size"),
+        ("largest window", _largest_window(found)),
         (
             "read for a token",
             f"{output.size(found.weights_read_bytes)} of weights, {output.size(found.kv_read_bytes)} of KV",
@@ -167,6 +222,13 @@ def show(found: planner.Plan) -> None:
         click.echo(f"- try: {text}")
 
 
+def _largest_window(found: planner.Plan) -> str:
+    text = f"{found.largest_window:,} tokens"
+    if found.firmware is None:
+        return text
+    return f"{text}; {found.firmware[1]:,} tokens with 32-bit objects ({found.firmware[0]})"
+
+
 def _heads(m: Model) -> str:
     if m.latent:
         return f"{m.heads} heads on a latent of {m.latent} values"
@@ -179,5 +241,7 @@ def _kind(part: Layers) -> str:
 
 
 def _trained(found: planner.Plan) -> str:
+    if found.target.board is not None:
+        return ""
     trained = found.model.seq_len
     return f" by memory; trained for {trained:,} tokens" if trained else " by memory"

@@ -14,7 +14,12 @@ from kvlab import paths
 from kvlab.docs import producers
 from kvlab.docs.tolerance import EXACT, Tolerance
 
-PICTURES = "docs/pictures/"  # what begins so is no text between markers but a PNG file
+PICTURES = "docs/pictures/"
+
+
+def is_file(name: str) -> bool:
+    """Whether a figure is no text between markers but a file of the repository, by its path."""
+    return "/" in name
 
 
 class Cost(enum.Enum):
@@ -29,9 +34,10 @@ class Cost(enum.Enum):
 class Producer:
     """Makes a family of figures.
 
-    `figures`: each that it can make, with its tolerance; pictures by their paths. `make` is given the
-    names that are wanted and returns those at least, text or the bytes of a PNG file. `command`: what a
-    reader runs to see them. `missing`: why it cannot run here, None if it can.
+    `figures`: each that it can make, with its tolerance; pictures and tables of measured constants by the
+    paths of their files. `make` is given the names that are wanted and returns those at least: text, or the
+    bytes of a file. `command`: what a reader runs to see them. `missing`: why it cannot run here, None if
+    it can.
     """
 
     name: str

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from kvlab import files, paths
 from kvlab.docs import markers, picture, registry
-from kvlab.docs.registry import PICTURES, Cost, Producer
+from kvlab.docs.registry import PICTURES, Cost, Producer, is_file
+from kvlab.docs.tolerance import Tolerance
 from kvlab.errors import BadInput, did_you_mean
 
 CHECKED = "docs_checked"  # the figure that a check of all of them leaves: when, and how many
@@ -57,13 +59,15 @@ def told() -> dict[str, list[markers.Figure]]:
     return found
 
 
-def pictures() -> list[str]:
-    """Every picture of the documentation, by its path in the repository. BadInput where nobody draws one."""
-    found = [f"{PICTURES}{path.name}" for path in sorted((paths.ROOT / PICTURES).glob("*.png"))]
-    for name in found:
+def stored() -> list[str]:
+    """Every picture of the documentation and every other file that a producer writes, by its path in the
+    repository. BadInput where nobody draws a picture."""
+    drawn = [f"{PICTURES}{path.name}" for path in sorted((paths.ROOT / PICTURES).glob("*.png"))]
+    for name in drawn:
         if registry.producer_of(name) is None:
             raise BadInput(f"{name}: nothing draws this picture; `kvlab docs --list` names what is drawn")
-    return found
+    named = (name for producer in registry.all_producers() for name in producer.figures if is_file(name))
+    return [*drawn, *(name for name in named if name not in drawn and (paths.ROOT / name).is_file())]
 
 
 def chosen(names: Collection[str], everything: bool) -> tuple[list[Producer], list[Producer]]:
@@ -77,7 +81,7 @@ def chosen(names: Collection[str], everything: bool) -> tuple[list[Producer], li
                 every = [name for p in known for name in (p.name, *p.figures)]
                 raise BadInput(f"{name}: no such figure{did_you_mean(name, every)}; see `kvlab docs --list`")
         return picked, []
-    used = {*told(), *pictures()}
+    used = {*told(), *stored()}
     needed = [p for p in known if used & p.figures.keys()]
     now = [p for p in needed if everything or p.cost is Cost.CHEAP]
     return now, [p for p in needed if p not in now]
@@ -93,17 +97,17 @@ def _wanted(producer: Producer, names: Collection[str], used: Iterable[str]) -> 
 
 def check(names: Collection[str] = (), *, everything: bool = False, done: Done = lambda _: None) -> Checked:
     """Hold what the pages tell against what its producers make now."""
-    pages, drawn = told(), pictures()
+    pages, files_of = told(), stored()
     result = Checked()
     now, later = chosen(names, everything)
     result.later = [producer.name for producer in later]
     for producer in now:
-        wanted = _wanted(producer, names, (*pages, *drawn))
+        wanted = _wanted(producer, names, (*pages, *files_of))
         made = _make(producer, wanted, result)
         for name in wanted if made is not None else ():
             assert made is not None
-            if name.startswith(PICTURES):
-                result.differences += _compare_picture(producer, name, made[name])
+            if is_file(name):
+                result.differences += _compare_file(producer, name, made[name])
                 result.figures += 1
             for figure in pages.get(name, ()):
                 result.differences += _compare(producer, figure, made[name])
@@ -116,13 +120,13 @@ def check(names: Collection[str] = (), *, everything: bool = False, done: Done =
 
 def write(names: Collection[str] = (), *, everything: bool = False, done: Done = lambda _: None) -> Checked:
     """Put what its producers make now in place of what the pages tell; what is within its tolerance stays."""
-    pages, drawn = told(), pictures()
+    pages, files_of = told(), stored()
     result = Checked()
     now, later = chosen(names, everything)
     result.later = [producer.name for producer in later]
     for producer in now:
-        new = [name for name in producer.figures if name.startswith(PICTURES)]  # may not be there yet
-        wanted = _wanted(producer, names, (*pages, *drawn, *new))
+        new = [name for name in producer.figures if is_file(name)]  # may not be there yet
+        wanted = _wanted(producer, names, (*pages, *files_of, *new))
         made = _make(producer, wanted, result)
         if made is not None:
             result.figures += len(wanted)
@@ -165,11 +169,20 @@ def _compare(producer: Producer, figure: markers.Figure, made: str | bytes) -> l
     ]
 
 
-def _compare_picture(producer: Producer, name: str, made: str | bytes) -> list[Difference]:
+def _compare_file(producer: Producer, name: str, made: str | bytes) -> list[Difference]:
     assert isinstance(made, bytes)
     told = (paths.ROOT / name).read_bytes()
-    how = picture.difference(told, made, producer.figures[name])
-    return [] if how is None else [Difference(name, name, "a picture", how, producer.command)]
+    how = _file_difference(name, told, made, producer.figures[name])
+    return [] if how is None else [Difference(name, name, "a file", how, producer.command)]
+
+
+def _file_difference(name: str, told: bytes, found: bytes, tolerance: Tolerance) -> str | None:
+    if name.endswith(".png"):
+        return picture.difference(told, found, tolerance)
+    for have, want in zip_longest(told.decode().splitlines(), found.decode().splitlines(), fillvalue=""):
+        if not tolerance.allows(have, want):
+            return f"{want.strip() or 'nothing'} for {have.strip() or 'nothing'}"
+    return None
 
 
 def _renew(
@@ -181,7 +194,9 @@ def _renew(
     for name, value in made.items():
         if isinstance(value, bytes):
             path = paths.ROOT / name
-            if not path.is_file() or picture.difference(path.read_bytes(), value, producer.figures[name]):
+            if not path.is_file() or _file_difference(
+                name, path.read_bytes(), value, producer.figures[name]
+            ):
                 files.write(path, value, "--write")
                 changed.append(path)
         elif not all(producer.figures[name].allows(_inner(figure), value) for figure in pages.get(name, ())):

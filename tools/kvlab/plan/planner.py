@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kvlab.errors import BadInput
+from kvlab.plan.program import RING
 from kvlab.plan.shape import Model
 from kvlab.plan.sizes import CODECS, MOST_GROUP, WEIGHTS, Need, need, sinks_of
 from kvlab.plan.targets import Part, Target
@@ -26,11 +27,17 @@ class Question:
     batch: int = 1
     group: int | None = None
     weights: str = "float16"
+    policy: str | None = None  # which tokens stay; None and program.RING: the newest
+
+    @property
+    def weighs(self) -> bool:
+        """Whether a policy weighs tokens by the attention they get."""
+        return self.policy not in (None, RING)
 
     @property
     def kept_sinks(self) -> int:
-        """First tokens kept on top of the window."""
-        return sinks_of(self.window, self.sinks)
+        """First tokens kept on top of the window; a policy that weighs tokens has none by itself."""
+        return 0 if self.weighs and self.sinks is None else sinks_of(self.window, self.sinks)
 
 
 @dataclass
@@ -43,7 +50,8 @@ class Plan:
     need: Need  # of one request
     parts: list[Part]
     reasons: list[str]  # why it does not fit
-    largest_context: int  # tokens, by memory alone; 0: none
+    largest_context: int  # tokens, on a board as many as its app takes; 0: none
+    largest_window: int  # of --window, the same; 0: none
     most_requests: int
     weights_read_bytes: int  # for one token of every request
     kv_read_bytes: int  # the same, of all requests together
@@ -51,6 +59,7 @@ class Plan:
     by_codec: dict[str, dict[str, int]]
     warnings: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
+    firmware: tuple[str, int] | None = None  # what stands for a board with 32-bit objects: its window
 
     @property
     def fits(self) -> bool:
@@ -59,6 +68,17 @@ class Plan:
     @property
     def verdict(self) -> str:
         return "fits" if self.fits else f"does not fit: {'; '.join(self.reasons)}"
+
+    def stand_in(self, name: str, window: int) -> None:
+        """Note the largest window of the emulated board `name`, which has this board's heap with objects of
+        32 bits and machine code in it; a warning where that is less than was asked for."""
+        self.firmware = (name, window)
+        asked = self.question.window
+        if self.fits and asked is not None and asked > window:
+            self.warnings.append(
+                f"--board {name}, with objects of 32 bits and machine code in the heap as on this board, has"
+                f" room for a window of {window:,}"
+            )
 
     def figures(self) -> dict[str, Any]:
         """Everything, as JSON takes it."""
@@ -69,6 +89,7 @@ class Plan:
             "fits": self.fits,
             "verdict": self.verdict,
             "codec": q.codec,
+            "policy": q.policy or RING,
             "tokens": q.tokens,
             "window": q.window,
             "sinks": q.kept_sinks,
@@ -84,6 +105,10 @@ class Plan:
             "areas_bytes": list(t.areas),
             "largest_object_bytes": t.largest,
             "largest_context_tokens": self.largest_context,
+            "largest_window": self.largest_window,
+            "largest_window_firmware": (
+                {"board": self.firmware[0], "largest_window": self.firmware[1]} if self.firmware else None
+            ),
             "model_context_tokens": m.seq_len,
             "most_requests": self.most_requests,
             "weights_read_bytes_per_step": self.weights_read_bytes,
@@ -120,9 +145,10 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
     for name, codec, known in (("--codec", q.codec, list(CODECS)), ("--weights", q.weights, WEIGHTS)):
         if codec not in known:
             raise BadInput(f"{name} {codec}: unknown; known: {', '.join(known)}")
+    _check_policy(q)
     one = _need(model, q)
     weights, weights_read = target.weights_part(model, q.weights)
-    beside = target.beside(model, q.kept_sinks, q.codec)
+    beside = _beside(model, target, q)
     kv_read = q.batch * one.kv_bytes
     seconds = weights_read / target.weights.read_bytes_per_s.value
     seconds += kv_read / target.main.read_bytes_per_s.value
@@ -136,6 +162,7 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
         *(model, target, q, one, [caches, *beside, weights]),
         reasons=_reasons(model, target, q),
         largest_context=largest_context(model, target, q),
+        largest_window=largest_window(model, target, q),
         most_requests=most_requests(model, target, q),
         weights_read_bytes=weights_read,
         kv_read_bytes=kv_read,
@@ -148,11 +175,29 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
     return found
 
 
+def _check_policy(q: Question) -> None:
+    """BadInput where no cache has such a policy."""
+    if not q.weighs:
+        return
+    if q.window is None:
+        raise BadInput(f"--policy {q.policy}: chooses the tokens of a window: add --window or --budget")
+    if q.codec == "int4":
+        raise BadInput(
+            f"--codec int4: seals blocks of 16 tokens, of which --policy {q.policy} could drop none: choose"
+            f" --policy {RING}, or --codec int8-int4"
+        )
+
+
+def _beside(model: Model, target: Target, q: Question) -> list[Part]:
+    """What lies beside the caches."""
+    return target.beside(model, q.kept_sinks, q.codec, q.policy, q.window or 0)
+
+
 def _need(model: Model, q: Question) -> Need:
     group = q.group
     if group is not None and not CODECS[q.codec][2]:
         raise BadInput(f"--group {group}: {q.codec} has no scales")
-    return need(model, q.tokens, q.codec, q.window, q.sinks, group)
+    return need(model, q.tokens, q.codec, q.window, q.sinks if q.window is None else q.kept_sinks, group)
 
 
 def _with(q: Question, **changes: Any) -> Question:
@@ -166,7 +211,7 @@ def _with(q: Question, **changes: Any) -> Question:
 
 def _rest(model: Model, target: Target, q: Question) -> int:
     """What shares the areas with the caches, weights included where they lie there."""
-    total = sum(part.bytes for part in target.beside(model, q.kept_sinks, q.codec))
+    total = sum(part.bytes for part in _beside(model, target, q))
     return total if target.weights_apart else total + target.weights_part(model, q.weights)[0].bytes
 
 
@@ -191,7 +236,7 @@ def _reasons(model: Model, target: Target, q: Question) -> list[str]:
     weights = target.weights_part(model, q.weights)[0].bytes
     if target.weights_apart and weights > target.weights_room:
         said.append(f"weights of {weights:,} bytes in {target.weights_room:,} bytes of {target.weights.name}")
-    said += target.limits(model, one.visible, one.buffers)
+    said += target.limits(model, one.context, one.buffers)
     if _buffers_fit(model, target, q):
         return said
     rest, size = _rest(model, target, q), max(one.buffers)
@@ -224,7 +269,8 @@ def _largest(good: Callable[[int], bool], most: int) -> int:
 
 
 def largest_context(model: Model, target: Target, q: Question) -> int:
-    """The most tokens visible at once that fit: as capacity, or with --window as sinks and window."""
+    """The most tokens visible at once that fit, and that a board's app takes: as capacity, or with --window
+    as sinks and window."""
     if q.window is None:
         return _largest(lambda n: fits(model, target, _with(q, tokens=n)), MOST_TOKENS)
     window = largest_window(model, target, q)
@@ -232,8 +278,8 @@ def largest_context(model: Model, target: Target, q: Question) -> int:
 
 
 def largest_window(model: Model, target: Target, q: Question) -> int:
-    """The largest --window that fits, with the same sinks."""
-    sinks = sinks_of(1, q.sinks)
+    """The largest --window that fits, and that a board's app takes, with the same sinks."""
+    sinks = _with(q, window=1).kept_sinks
     return _largest(lambda n: fits(model, target, _with(q, window=n, tokens=n + sinks)), MOST_TOKENS - sinks)
 
 
@@ -253,10 +299,10 @@ def _by_codec(model: Model, q: Question) -> dict[str, dict[str, int]]:
 def _warnings(model: Model, target: Target, q: Question, one: Need) -> list[str]:
     said = list(model.warnings)
     remedy = "lower --window or --sinks" if q.window is not None else "lower --tokens, or slide with --window"
-    if model.seq_len is not None and one.context > model.seq_len:
+    if target.board is None and model.seq_len is not None and one.context > model.seq_len:
         said.append(
             f"a context of {one.context:,} tokens is more than the {model.seq_len:,} {model.id} was"
-            f" trained for, and the app refuses it: {remedy}"
+            f" trained for: {remedy}"
         )
     if model.latent:
         said.append("keys and values are one latent a layer: bytes of it, no buffer of mpy_kv")
@@ -280,6 +326,8 @@ def _advice(model: Model, target: Target, q: Question) -> list[str]:
         said.append(f"without any cache it takes {rest:,} bytes, {times} times the {target.main.name}")
         return said
     known = CODECS if target.kind == "profile" else STORED
+    if q.weighs:
+        known = [codec for codec in known if codec != "int4"]
     for codec in known:
         if codec != q.codec and fits(model, target, _with(q, codec=codec)):
             said.append(f"--codec {codec} fits as it is")
@@ -292,7 +340,7 @@ def _advice(model: Model, target: Target, q: Question) -> list[str]:
         context = q.tokens if q.window is None else q.window + q.kept_sinks
         if 0 < window < context:
             option = "" if q.sinks is None else f" --sinks {q.sinks}"
-            stay = f"{sinks_of(window, q.sinks)} sinks and the newest {window:,} tokens stay"
+            stay = f"{_with(q, window=window).kept_sinks} sinks and the newest {window:,} tokens stay"
             said.append(f"--codec {codec} --window {window}{option} fits: {stay}")
     over = q.batch * _need(model, q).buffer_bytes + rest - target.room
     for memory in target.memories:

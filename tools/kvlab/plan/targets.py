@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from kvlab import facts, profiles
 from kvlab.boards import Board
-from kvlab.facts import Fact, Memory
+from kvlab.facts import Memory
 from kvlab.models.limits import LIMITS
+from kvlab.plan import program
 from kvlab.plan.shape import Model
 from kvlab.profiles import Profile
 from mpy_kv.geometry import CODECS, MAX_BYTES, MAX_VISIBLE
 
-MEASURED = Path(__file__).with_name("measured.json")
 WEIGHTS_GROUP = 32  # weights that share a scale where they are stored as scaled codes
-ROW_BUFFER_BYTES = 4096  # of the stories app, where weights are read row by row
 
 
 @dataclass(frozen=True)
@@ -67,41 +64,46 @@ class Target:
         part = Part(f"weights ({weights})", round(count * each), self.weights.name, source)
         return part, round(read * each)
 
-    def beside(self, model: Model, sinks: int, codec: str) -> list[Part]:
-        """What shares the areas with caches of that codec, whatever their size; weights come on top."""
+    def beside(
+        self, model: Model, sinks: int, codec: str, policy: str | None = None, window: int = 0
+    ) -> list[Part]:
+        """What shares the areas with caches of that codec; weights come on top. It does not grow with the
+        caches, but for the tables of a policy that weighs the tokens of a window."""
         if self.profile is not None:
             fact = self.profile.reserved_bytes
             return [Part("system and runtime", fact.value, self.main.name, fact.source)]
         assert self.board is not None
         mapped = self.board.memory_mapped_flash
-        program, more = measured(self.board.machine.port, codec)
-        arrays = app_array_bytes(model, sinks, mapped)
-        parts = [Part("program and its objects", program.value, self.main.name, program.source)]
-        if more is not None:
+        measured = program.of_port(self.board.machine.port)
+        most = measured.bytes(model, sinks, mapped)
+        parts = [Part("program and its objects", most, self.main.name, measured.workspace.source)]
+        if more := measured.codecs.get(codec):
             parts.append(Part(f"what {codec} has more", more.value, self.main.name, more.source))
+        if policy not in (None, program.RING):
+            more, tables = measured.policy, program.table_bytes(window, sinks)
+            parts.append(Part("the policy and its tables", more.value + tables, self.main.name, more.source))
+        arrays = program.array_bytes(model, sinks, mapped)
         return [*parts, Part("the app's arrays", arrays, self.main.name, "boards/apps/stories/model.py")]
 
-    def limits(self, model: Model, visible: int, buffers: Sequence[int]) -> list[str]:
-        """What the app and an mpy_kv cache on a board refuse, whatever the memory."""
+    def limits(self, model: Model, context: int, buffers: Sequence[int]) -> list[str]:
+        """What the app and an mpy_kv cache on a board refuse, whatever the memory. `context`: tokens that
+        may become visible at once."""
         said = []
         if self.board is not None:
             for name, most in LIMITS.items():
                 value = getattr(model, name)
                 if name != "seq_len" and value is not None and value > most:
                     said.append(f"{name} {value:,}; a board takes {most:,}")
-        if self.board is not None and visible > MAX_VISIBLE:
-            said.append(f"{visible:,} tokens visible at once; a cache on a board takes {MAX_VISIBLE:,}")
+        if self.board is not None and model.seq_len is not None and context > model.seq_len:
+            said.append(
+                f"a context of {context:,} tokens, and {model.id} was trained for {model.seq_len:,}: the app"
+                " refuses it"
+            )
+        if self.board is not None and context > MAX_VISIBLE:
+            said.append(f"{context:,} tokens visible at once; a cache on a board takes {MAX_VISIBLE:,}")
         if self.board is not None and max(buffers) > MAX_BYTES:
             said.append(f"a buffer of {max(buffers):,} bytes; a cache on a board takes {MAX_BYTES:,}")
         return said
-
-
-def measured(port: str, codec: str) -> tuple[Fact, Fact | None]:
-    """What the program takes of the heap beside the cache and the app's arrays, by MicroPython port, with
-    int8; and what that codec has more, None if it has no native kernels of its own."""
-    found = json.loads(MEASURED.read_text(encoding="utf-8"))[port]
-    more = found["codecs"].get(codec)
-    return Fact(**found["program"]), None if more is None else Fact(**more)
 
 
 def of_board(board: Board) -> Target:
@@ -132,28 +134,3 @@ def of_profile(profile: Profile) -> Target:
         codec=profile.defaults["codec"],
         profile=profile,
     )
-
-
-def app_array_bytes(model: Model, sinks: int, mapped: bool) -> int:
-    """Payload of the arrays of the stories app: `Llama.ram_bytes()` of that shape, for any model."""
-    dim, hidden, d, layers = model.dim, model.hidden, model.head_dim, model.layers
-    q, kv, vocab = model.heads * d, model.kv_heads * d, model.vocab or 0
-
-    def padded(n: int) -> int:
-        return -(-n // 32) * 32
-
-    def row(columns: int) -> int:
-        return -(-(padded(columns) // 32 * 34) // 4) * 4
-
-    activation = 2 + 17 * (padded(max(dim, hidden, q)) // 32)
-    shared = max(padded(dim), padded(q), q + 2 * kv, 2 * padded(hidden), vocab)
-    words = dim + activation + shared  # the workspace
-    words += d // 2 + 2 * 2  # increments, turns
-    words += 5 + 8 + 3 + 5 + 5 + 2  # parameters: embed, swiglu, add, rotate q and k, narrow
-    words += 10 * (2 * layers + 1) + 7 * (7 * layers + 1) + 6 * layers  # norms, matrices, widen
-    halves = 2 * q + 2 * kv + 2 * d + (q if sinks else 0)
-    total = 4 * words + 2 * halves
-    if not mapped:
-        longest = max(row(dim), row(hidden), row(q))
-        total += max(longest, ROW_BUFFER_BYTES) // 4 * 4 + -(-2 * dim // 4) * 4 * (2 * layers + 1) + 4 * 7
-    return total

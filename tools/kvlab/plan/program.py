@@ -1,0 +1,95 @@
+"""What the stories app takes of a board's heap beside the cache's buffer: code, objects, arrays, tables.
+
+The app needs most at one of two moments: when its workspace is made, of which there is a copy for that
+moment, or when all of its arrays are there. What lies in the heap then beside them is measured, by
+measure.py, for each MicroPython port, and is in measured.json; the arrays follow from the model's shape.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kvlab.facts import Fact
+from kvlab.plan.shape import Model
+from mpy_kv.eviction.tokens import params as tokens_kept
+
+MEASURED = Path(__file__).with_name("measured.json")
+ROW_BUFFER_BYTES = 4096  # of the stories app, where weights are read row by row
+RING = "window"  # the token policy that a ring is by itself
+
+
+@dataclass(frozen=True)
+class Program:
+    """Bytes that were measured, with int8 and the newest tokens kept: `workspace` with the workspace and its
+    copy not counted, `arrays` with the app's arrays and `layer` for each layer not counted.
+
+    `codecs`, `policy`: what another element type, and a policy that weighs tokens, have more; its tables are
+    not counted.
+    """
+
+    workspace: Fact
+    arrays: Fact
+    layer: Fact
+    codecs: Mapping[str, Fact]
+    policy: Fact
+
+    def bytes(self, model: Model, sinks: int, mapped: bool) -> int:
+        """Of a model beside the app's arrays. `mapped`: weights are read where they lie."""
+        arrays = array_bytes(model, sinks, mapped)
+        first = self.workspace.value + 2 * workspace_bytes(model) - arrays
+        return int(max(first, self.arrays.value + self.layer.value * model.layers))
+
+
+def of_port(port: str) -> Program:
+    """The program on a MicroPython port. KeyError where it was not measured."""
+    return parse(json.loads(MEASURED.read_text(encoding="utf-8"))[port])
+
+
+def parse(found: Mapping[str, Any]) -> Program:
+    codecs = {codec: Fact(**fact) for codec, fact in found["codecs"].items()}
+    names = ("workspace", "arrays", "layer", "policy")
+    return Program(codecs=codecs, **{name: Fact(**found[name]) for name in names})
+
+
+def workspace_bytes(model: Model) -> int:
+    """The app's largest array: all vectors of 32-bit numbers (boards/apps/stories/plan.py)."""
+    dim, hidden, d = model.dim, model.hidden, model.head_dim
+    q, kv = model.heads * d, model.kv_heads * d
+    activation = 2 + 17 * (_padded(max(dim, hidden, q)) // 32)
+    shared = max(_padded(dim), _padded(q), q + 2 * kv, 2 * _padded(hidden), model.vocab or 0)
+    return 4 * (dim + activation + shared)
+
+
+def array_bytes(model: Model, sinks: int, mapped: bool) -> int:
+    """Payload of the arrays of the stories app: `Llama.ram_bytes()` of that shape, for any model."""
+    dim, hidden, d, layers = model.dim, model.hidden, model.head_dim, model.layers
+    q, kv = model.heads * d, model.kv_heads * d
+    words = d // 2 + 2 * 2  # increments, turns
+    words += 5 + 8 + 3 + 5 + 5 + 2  # parameters: embed, swiglu, add, rotate q and k, narrow
+    words += 10 * (2 * layers + 1) + 7 * (7 * layers + 1) + 6 * layers  # norms, matrices, widen
+    halves = 2 * q + 2 * kv + 2 * d + (q if sinks else 0)
+    total = workspace_bytes(model) + 4 * words + 2 * halves
+    if not mapped:
+        longest = max(_row(dim), _row(hidden), _row(q))
+        total += max(longest, ROW_BUFFER_BYTES) // 4 * 4 + -(-2 * dim // 4) * 4 * (2 * layers + 1) + 4 * 7
+    return total
+
+
+def table_bytes(window: int, sinks: int) -> int:
+    """Payload of the tables of a policy that weighs tokens (mpy_kv/budget/setup.py)."""
+    ring = window + 1
+    seen = sinks + ring
+    return int(4 * (tokens_kept.ACC + seen + (seen + 1) // 2 + ring + 2 * (ring + 2)))
+
+
+def _padded(n: int) -> int:
+    return -(-n // 32) * 32
+
+
+def _row(columns: int) -> int:
+    """Bytes of a row of a matrix in a board image."""
+    return -(-(_padded(columns) // 32 * 34) // 4) * 4
