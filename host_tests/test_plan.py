@@ -197,7 +197,7 @@ def test_a_window_is_planned_with_the_sinks_that_it_has():
         assert (figures["window"], figures["sinks"]) == (128, kept)
         assert found.need.buffers == (Geometry(5, 8, 4, 8, window=128, sinks=kept).bytes(),)
         app = next(part.bytes for part in found.parts if part.name == "the app's arrays")
-        assert app == targets.app_array_bytes(STORIES, kept, True)
+        assert app == program.array_bytes(STORIES, kept, True)
         largest = planner.largest_window(STORIES, found.target, found.question)
         assert figures["largest_context_tokens"] == largest + kept
     whole = planner.plan(STORIES, board("rp2040"), Question(500, "int8")).figures()
