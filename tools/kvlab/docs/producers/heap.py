@@ -9,6 +9,7 @@ from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import HEAP
 
 BESIDE = ("int8", "int8-int4", "sparse", "float16", "int4")
+PREFIX = "Once upon a time, there was a little dragon who lived in a big forest. One day"
 POLICY = "lru-peak"
 WINDOW = 128
 
@@ -38,6 +39,20 @@ def _beside(_wanted: Collection[str]) -> Mapping[str, str]:
     return {"heap_beside": "\n".join(f"| {' | '.join(row)} |" for row in rows)}
 
 
+def _requests(_wanted: Collection[str]) -> Mapping[str, str]:
+    """Four stories at once on a Pico 2."""
+    from kvlab import boards, many, paths
+    from kvlab.models.load import load_image
+
+    telling = many.Telling(tokens=200, requests=4, block_tokens=8, shared_prefix=PREFIX)
+    told = many.tell(boards.load("rp2350"), load_image(paths.SHIPPED), telling).figures
+    same = sum(one["equal_to_single"] for one in told["stories"])
+    return {
+        "requests_alike": f"{same} of {len(told['stories'])}, {told['alloc_bytes_per_token']}",
+        "requests_arena": f"{told['buffer_bytes']:,}",
+    }
+
+
 PRODUCERS = (
     Producer(
         "heap_free",
@@ -54,5 +69,12 @@ PRODUCERS = (
         named("heap_beside", tolerance=HEAP),
         _beside,
         needs_firmware,
+    ),
+    Producer(
+        "requests",
+        f'kvlab stories --board rp2350 --requests 4 --block-tokens 8 --tokens 200 --shared-prefix "{PREFIX}"',
+        Cost.MINUTES,
+        named("requests_alike", "requests_arena"),
+        _requests,
     ),
 )
