@@ -82,13 +82,14 @@ class PtyBoard:
             start_new_session=True,
         )
         os.close(board)  # only the process has it now: when that dies, the line goes dead
-        self._await_prompt(child)
+        # What is sent before would be lost: the interpreter empties its input when its REPL starts.
+        self._await(child, b">>> ")
         return self
 
-    def _await_prompt(self, terminal: int) -> None:
-        """What is sent before would be lost: the interpreter empties its input when its REPL starts."""
+    def _await(self, terminal: int, end: bytes) -> None:
+        """Read until the board has said `end`."""
         seen = b""
-        while not seen.endswith(b">>> "):
+        while not seen.replace(b"\r", b"").endswith(end):
             assert select.select([terminal], [], [], 30)[0], seen
             seen += os.read(terminal, 1024)
 
@@ -98,6 +99,11 @@ class PtyBoard:
         self.kill()
         os.close(self._child)
         self._script.unlink(missing_ok=True)
+
+    def start(self, program: str) -> None:
+        """Let it run `program` as if from its prompt, without an end to wait for."""
+        os.write(self._child, b"\x05print('at ' + 'work')\n" + program.encode() + b"\x04")
+        self._await(self._child, b"at work\n")
 
     def kill(self) -> None:
         """Cut the power."""

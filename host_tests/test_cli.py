@@ -351,17 +351,3 @@ def test_doctor_without_data_is_content(kvlab, monkeypatch, tmp_path):
     status, out, _ = kvlab("doctor")
     assert status == 0
     assert "absent" in out
-
-
-@pytest.mark.parametrize("columns", [40, 20])
-def test_a_table_folds_to_the_terminal_and_cuts_no_word(monkeypatch, capsys, columns):
-    plain = output._console
-    here = {"force_terminal": True, "color_system": None, "width": columns}
-    monkeypatch.setattr(output, "_console", lambda **how: plain(**{**here, **how}))
-    row = ("stories260k", "two words of text and more", "671,025,397,760")
-    output.table("", [row], ("name", "", "of\nall"))
-    shown = capsys.readouterr().out
-    for word in ("stories260k", "671,025,397,760", "words", "more"):
-        assert word in shown
-    least = 11 + 5 + 15 + 3 * 3 - 1  # the longest words, and what lies between columns
-    assert max(map(len, shown.splitlines())) <= max(columns, least)

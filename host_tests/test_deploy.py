@@ -1,6 +1,7 @@
 """kvlab deploy, on the unix port behind a pseudo-terminal with a littlefs: whole files or none, whatever
 interrupts it; no wrong board; no half-full disk; ROMFS partitions; mip."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -21,7 +22,7 @@ from kvlab.commands.deploy import identify
 from kvlab.deploy import deployment, files, identity, link, plan, romfs
 from kvlab.deploy.files import File
 from kvlab.deploy.identity import Identity
-from kvlab.deploy.remote import Remote
+from kvlab.deploy.remote import Blank, Remote
 from kvlab.errors import BadInput, FellShort
 from kvlab.models.load import load_image
 from kvlab.paths import BOARDS, ROOT
@@ -117,6 +118,104 @@ def test_a_dry_run_writes_nothing(kvlab, deploy_to, board):
     assert "copy    lib/mpy_kv/cache.py" in out
     assert "copy    model.mkvm" in out
     assert board.image.read_bytes() == before
+
+
+@pytest.mark.parametrize("how", [[], ["--mpy"]], ids=["py", "mpy"])
+@pytest.mark.parametrize("name", ["rp2350", "esp32c3"])
+def test_a_dry_run_needs_no_board(kvlab, monkeypatch, tmp_path, tiny, name, how):
+    """It plans for an empty one of that kind: what a real one with stock firmware would be sent."""
+    monkeypatch.setattr(link.list_ports, "comports", list)
+    report = tmp_path / "deploy.json"
+    words = ("deploy", "--board", name, "--model", tiny, "--dry-run", "--json", report, *how)
+    status, out, err = kvlab(*words)
+    assert (status, err) == (0, "")
+    assert f"{name}: none is connected, so as to an empty one" in " ".join(out.split())
+    figures = json.loads(report.read_text())
+    assert (figures["port"], figures["machine"], figures["micropython"]) == (None, None, None)
+    assert figures["model_in"] == "file"
+    assert (figures["unchanged"], figures["removed"], figures["kept_main"]) == ([], [], None)
+    assert figures["arch"] == {"rp2350": "armv7emsp", "esp32c3": "rv32imc"}[name]
+    wanted = files.modules("stories", identity.expected(boards.load(name)), bool(how))
+    paths = [entry["path"] for entry in figures["copied"]]
+    assert paths == [*(file.path for file in wanted), "model.mkvm", "main.py"]
+    thumb = f"lib/mpy_kv/kernels/thumb.{'mpy' if how else 'py'}"
+    assert (thumb in paths) == (name == "rp2350")
+    assert figures["copied_bytes"] == sum(entry["bytes"] for entry in figures["copied"])
+    block = boards.load(name).machine.flash_erase_bytes
+    assert figures["free_bytes"] == boards.load(name).machine.flash_bytes - 2 * block
+
+
+def test_a_dry_run_without_a_board_says_what_does_not_fit(kvlab, monkeypatch, tiny):
+    monkeypatch.setattr(link.list_ports, "comports", list)
+    words = ("deploy", "--board", "rp2040", "--dry-run")
+    status, out, err = kvlab(*words)
+    assert (status, out) == (1, "")
+    assert "the board's file system has 1,433,600 bytes free" in err
+    assert "deploy with --mpy" in err
+    assert kvlab(*words, "--mpy")[0] == 0
+
+
+def test_a_dry_run_asks_the_board_that_is_there(kvlab, monkeypatch, board, deploy_to):
+    found = types.SimpleNamespace(device=board.port, vid=0x2E8A)
+    monkeypatch.setattr(link.list_ports, "comports", lambda: [found])
+    words = deploy_to("--dry-run")
+    del words[words.index("--port") : words.index("--port") + 2]
+    status, out, err = kvlab(*words)
+    assert status == 0
+    assert board.port in out
+
+
+def test_an_empty_board_is_what_the_plan_takes_it_for(tmp_path):
+    """Blocks free on a fresh file system of the same size, and files that are none."""
+    with PtyBoard(tmp_path / "flash.img", 352) as fresh, link.connected(fresh.port) as known:
+        there, blank = Remote(known), Blank(boards.load("rp2040"))
+        assert blank.space() == there.space()
+        for ask in (there, blank):
+            assert (ask.survey(["a"]), ask.walk("lib"), ask.exists("a")) == ({}, {}, False)
+
+
+# What main() of a board that catches interrupts does, with the bytes of the line in the place of interrupts.
+STUBBORN = """
+import sys
+caught = 0
+while caught < {count}:
+    if sys.stdin.read(1) == chr(3):
+        caught += 1
+        {says}
+while sys.stdin.read(1) != chr(3):
+    pass
+raise KeyboardInterrupt
+"""
+
+
+@contextlib.contextmanager
+def stubborn(folder, count, says="pass"):
+    """A board that runs a program which catches so many interrupts."""
+    with PtyBoard(folder / "flash.img") as board:
+        board.start(STUBBORN.format(count=count, says=says))
+        yield board
+
+
+@pytest.mark.parametrize("says", ["pass", "print('not now')"], ids=["silently", "talking"])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_program_that_catches_interrupts_is_interrupted_again(tmp_path, count, says):
+    with stubborn(tmp_path, count, says) as board, link.connected(board.port) as known:
+        assert known.run("print(40 + 2)") == "42\n"
+        known.interrupt()  # and from there once more
+        assert known.run("print(6 * 7)") == "42\n"
+
+
+@pytest.mark.parametrize("says", ["pass", "print('not now')"], ids=["silently", "talking"])
+def test_a_program_that_catches_all_is_what_the_error_is_about(kvlab, tmp_path, monkeypatch, says, tiny):
+    monkeypatch.setattr(link, "CONNECT_TIMEOUT_S", 1)
+    with stubborn(tmp_path, 1 << 30, says) as board:
+        words = ("deploy", "--board", "rp2040", "--model", tiny, "--port", board.port)
+        status, out, err = kvlab(*words)
+    assert (status, out) == (2, "")
+    assert "a program there catches every interrupt (KeyboardInterrupt): let it end" in err
+    assert ("not now" in err) == (says != "pass")
+    assert "firmware" not in err
+    assert err.count("\n") == 1
 
 
 def test_the_shipped_model_is_the_default(kvlab, board, tmp_path):
@@ -435,9 +534,8 @@ def test_a_port_that_keeps_talking(kvlab, monkeypatch, words, says):
         os.close(talker)
         os.close(terminal)
     assert (status, out) == (2, "")
-    words = "y" if says == "yes" else "GPS"
-    assert f'{words}": a program there catches every interrupt' in err
-    assert "no prompt within 0.2 s" in err
+    words = "y y" if says == "yes" else "GPS GPS"
+    assert re.search(f'no prompt within 0.2 s, but "[^"]*{words}[^"]*": a program there catches', err)
     assert "is it the port of another device?" in err
 
 
