@@ -1,4 +1,4 @@
-"""The emulated 32-bit board as tests drive it: one machine for a worker's whole session."""
+"""The emulated 32-bit board as tests drive it: one for a worker's whole session."""
 
 from __future__ import annotations
 
@@ -36,20 +36,11 @@ def unavailable(why: str) -> None:
 
 
 class Qemu32:
-    """Called like the unix port's fixture `upy`. A run that kills the machine costs a new one."""
+    """Called like the unix port's fixture `upy`."""
 
     def __init__(self, machine: machines.Emulated) -> None:
         self.machine = machine
-        self.elf = built(machine.target.most_heap_bytes, machine)
-        self._board: Qemu | None = None
-
-    @property
-    def board(self) -> Qemu:
-        """The machine, a new one where the last has ended."""
-        if self._board is None or not self._board.running:
-            self.close()
-            self._board = Qemu(elf=self.elf, machine=self.machine)
-        return self._board
+        self.board = Qemu(elf=built(machine.target.most_heap_bytes, machine), machine=machine)
 
     def run(
         self,
@@ -77,9 +68,7 @@ class Qemu32:
         return done.stdout
 
     def close(self) -> None:
-        if self._board is not None:
-            self._board.close()
-            self._board = None
+        self.board.close()
 
 
 def needed_by(name: str) -> None:

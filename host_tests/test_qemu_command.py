@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kvlab import cli
 from qemu_port import __main__ as program
 from qemu_port import board, launcher
+from unix_port import processes
 from unix_port.errors import PortError
 
 MARK = b"\x026d61726b"
@@ -25,25 +26,43 @@ MARK = b"\x026d61726b"
 def test_whatever_lies_between_the_marks_is_the_scripts(script: str, size: int) -> None:
     line = b"OK\x02" + MARK + script.replace("\n", "\r\n").encode() + MARK + b"\x04\x04>"
     seen = io.StringIO()
-    output = board._Output(seen, pytest.fail, MARK)
+    output = board._Output(seen, MARK)
     for start in range(0, len(line), size):
         output.take(line[start : start + size])
     assert not output.inside
+    assert output.whole
+    assert output.error() == ""
     assert output.end() == seen.getvalue() == script
 
 
 def test_output_that_was_cut_off_is_told() -> None:
-    output = board._Output(None, pytest.fail, MARK)
+    output = board._Output(None, MARK)
     output.take(MARK + b"so far\x026d")
     assert output.inside
+    assert not output.whole
     assert output.end() == "so far\x026d"
+
+
+@pytest.mark.parametrize("size", [1, 30, 1000])
+def test_a_crash_is_seen_however_the_line_comes_in_pieces(size: int) -> None:
+    line = MARK + b"here\r\nHardFault exception caught:\r\n" + b"R0:   F0000000\r\n" * 20
+    output = board._Output(None, MARK)
+    for piece in (line, b"xPSR: 21000000\r\n"):
+        assert not output.crashed
+        for start in range(0, len(piece), size):
+            output.take(piece[start : start + size])
+    assert output.crashed
+    together = board._Output(None, MARK)
+    together.take(line + b"xPSR: 21000000\r\n")
+    assert together.crashed
 
 
 @pytest.mark.parametrize("seconds", [1e10, 1e308])
 def test_a_long_time_is_waited_for(seconds: float) -> None:
-    with board._Deadline(seconds, pytest.fail) as deadline:
+    with processes.started(["sleep", "60"]) as process, board._Deadline(seconds, process) as deadline:
         deadline.join(0.05)
         assert deadline.is_alive()
+        assert process.poll() is None
     assert not deadline.expired
 
 

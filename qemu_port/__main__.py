@@ -113,7 +113,7 @@ def command(
             output.write_json(json_path, board.report)
         if done.status is None:
             _complain("it did not end in time")
-        elif not board.running and done.status == 1:
+        elif board.ended and done.status == 1:
             _complain("the board ended before the script")
     return 1 if done.status is None or done.status < 0 else done.status
 

@@ -1,4 +1,4 @@
-"""One emulated board: qemu-system-arm with the firmware, spoken to over its serial line by mpremote.
+"""The emulated board: qemu-system-arm with the firmware, whose serial line is our pipe.
 
     from qemu_port.board import Qemu
     with Qemu(heap_bytes=512 * 1024) as board:
@@ -6,14 +6,20 @@
         print(done.stdout, done.status)
 
 Scripts see the files of this machine under their own paths (side/hostfs.py), and `path` as sys.path.
-Every run starts from a soft reset, with an empty heap. The machine (MPS2 AN385, a Cortex-M3) runs at
-one nanosecond of its own time an instruction, so that counts repeat exactly (side/instructions.py).
+The machine (MPS2 AN385, a Cortex-M3) runs at one nanosecond of its own time an instruction and has no
+interrupts: with the same memory at the start a script takes the same instructions again. Each run
+therefore has a machine of its own, which costs no more than a soft reset of one that waits for it: that
+leaves to the next script what the one before has left on the stack, where the garbage collector takes
+it for pointers, so that objects come to lie elsewhere and allocating takes longer. Between runs there
+is no machine, and nothing that takes time.
 """
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
+import os
 import re
 import secrets
 import shutil
@@ -24,11 +30,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mpremote.transport import TransportError
-from mpremote.transport_serial import SerialTransport
-
 import firmware
 from qemu_port import machines
+from unix_port import processes
 from unix_port.errors import PortError
 from unix_port.port import MODULE_PATH, Finished, board_text, check_timeout
 
@@ -40,16 +44,19 @@ MACHINE = "mps2-an385"
 # As much of a machine's memory stands for memory-mapped flash.
 FLASH_BYTES = 16 * 1024 * 1024
 
+# Until it runs what it is given.
 START_TIMEOUT_S = 60
-
-# mpremote takes two bytes that come late, on a busy machine, for bytes that do not come.
-LINE_TIMEOUT_S = 20
-
-# How long a closed line is taken for that of an emulator that is just ending.
-END_TIMEOUT_S = 10
 
 # Of a run whose caller gives none: a board that spins would never end.
 RUN_TIMEOUT_S = 600
+
+# Signs of the raw REPL: to enter it, and the end of each of a command's text, output and error.
+_RAW = b"\x01"
+_END = b"\x04"
+
+# What the board says when it is ready for one of them, and a byte that is never sent: the emulator's own.
+_PROMPT = b">>> "
+_ESCAPE = 0x1D
 
 # Reads one file over semihosting and runs it, then boot. Short: the line is slow. The mark comes before
 # and after all that a run prints, see _Output.
@@ -97,10 +104,11 @@ class Stream(Protocol):
 
 
 class Qemu:
-    """A running board. `heap_bytes`: of the firmware (see firmware.build), or give the ELF file.
+    """A board. `heap_bytes`: of the firmware (see firmware.build), or give the ELF file.
 
-    `flash` is what lies at the machine's flash_at from the start on. PortError when there is no emulator
-    or no firmware.
+    `flash` is what lies at the machine's flash_at when a run starts. PortError when there is no emulator
+    or no firmware. `ended`: whether the machine of the last run ended before its script, by a reset, a
+    crash or the timeout.
     """
 
     def __init__(
@@ -122,56 +130,23 @@ class Qemu:
             self.elf = elf or firmware.build(heap_bytes, machine.target)
         except firmware.FirmwareError as error:
             raise PortError(str(error)) from error
-        self._folder = tempfile.TemporaryDirectory(prefix="kvlab-qemu-")
-        self._place = Path(self._folder.name)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._line: SerialTransport | None = None
-        self._fresh = True
+        self.ended = False
         self.report: dict[str, Any] = {}
-        command = [found, *machine.arguments, "-kernel", str(self.elf), "-display", "none"]
-        command += ["-monitor", "none", "-serial", "pty", "-semihosting"]
-        command += ["-icount", "shift=0,sleep=off"]
+        self._folder: tempfile.TemporaryDirectory[str] | None = tempfile.TemporaryDirectory(
+            prefix="kvlab-qemu-"
+        )
+        self._place = Path(self._folder.name)
+        self._machine = [found, *machine.arguments, "-kernel", str(self.elf), "-semihosting"]
+        self._machine += ["-icount", "shift=0,sleep=off", "-display", "none", "-monitor", "none", "-net", "none"]
+        # A multiplexer polls its input at all times. The line alone stops when the firmware is not yet
+        # ready, and starts when something else wakes the emulator: never, or a second later.
+        self._machine += ["-chardev", "stdio,id=line,mux=on", "-echr", str(_ESCAPE), "-serial", "chardev:line"]
         if flash:
             (self._place / "flash").write_bytes(flash)
-            command += [
+            self._machine += [
                 "-device",
                 f"loader,file={_quoted(self._place / 'flash')},addr={machine.flash_at:#x},force-raw=on",
             ]
-        # An idle board spins: it must not outlive us, whatever ends us.
-        guard = shutil.which("setpriv")
-        if guard is not None:
-            command = [guard, "--pdeathsig", "KILL", *command]
-        try:
-            self._start(command)
-        except BaseException:
-            self.close()
-            raise
-
-    def _start(self, command: list[str]) -> None:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        self._process = process
-        assert process.stdout is not None
-        said = b""
-        with self._deadline(START_TIMEOUT_S):
-            while not (found := re.search(rb"redirected to (/dev/\S+)", said)):
-                line = process.stdout.readline()
-                if not line:
-                    words = said.decode(errors="replace").strip().splitlines()
-                    raise PortError(
-                        f"{self.machine.program} does not start: {words[-1] if words else 'no word'}"
-                    )
-                said += line
-            try:
-                self._line = SerialTransport(found[1].decode(), timeout=LINE_TIMEOUT_S)
-                self._line.enter_raw_repl(soft_reset=False, timeout_overall=START_TIMEOUT_S)
-            except (TransportError, OSError) as error:
-                self._kill()
-                words = (process.stdout.read().decode(errors="replace").strip() or str(error)).splitlines()
-                raise PortError(
-                    f"{self.machine.program} -kernel {self.elf} does not start: {words[-1]}"
-                ) from error
 
     def __enter__(self) -> Qemu:
         return self
@@ -180,30 +155,10 @@ class Qemu:
         self.close()
 
     def close(self) -> None:
-        """End the emulator. May be called twice."""
-        self._kill()
-        if self._line is not None:
-            self._line.serial.close()
-            self._line = None
-        if self._process is not None:
-            self._process.wait()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-            self._process = None
-        self._folder.cleanup()
-
-    def _kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-
-    @property
-    def running(self) -> bool:
-        """False after close(), a crash or a timeout: then a new board is needed."""
-        return self._process is not None and self._process.poll() is None
-
-    def _deadline(self, seconds: float) -> _Deadline:
-        """A context in which the board is killed after `seconds`: whoever waits for it then ends."""
-        return _Deadline(seconds, self._kill)
+        """Remove its files. May be called twice."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
     def run(
         self,
@@ -225,8 +180,8 @@ class Qemu:
         is nothing. NoRoom when the heap did not suffice to start it, PortError on other bad input.
         """
         check_timeout(timeout_s)
-        if not self.running or self._line is None:
-            raise PortError("the board has ended")
+        if self._folder is None:
+            raise PortError("the board is closed")
         source = script if isinstance(script, Path) else self._place / "script.py"
         if not isinstance(script, Path):
             source.write_text(script, encoding="utf-8")
@@ -246,53 +201,59 @@ class Qemu:
         }
         (self._place / "config").write_text(json.dumps(config), encoding="utf-8")
         mark = "\x02" + secrets.token_hex(8)
-        output = _Output(stream, self._kill, mark.encode())
-        limit = RUN_TIMEOUT_S if timeout_s is None else timeout_s
-        timer = self._deadline(limit)
+        roots = {"/": "", "/side": board_text(SIDE), **mounts}
+        output = _Output(stream, mark.encode())
+        expired = self._talk(self._command(mark, roots), output, timeout_s)
         status: int | None = 1
-        error = b""
+        self.ended = not output.whole
         self.report = {}
-        with timer:
-            try:
-                if not self._fresh:
-                    self._line.enter_raw_repl(timeout_overall=limit)
-                self._fresh = False
-                roots = {"/": "", "/side": board_text(SIDE), **mounts}
-                self._line.exec_raw_no_follow(self._command(mark, roots))
-                error = self._follow(self._line, output)
-            except (TransportError, OSError) as lost:
-                # Of a board that was killed or has reset itself the line says nothing new.
-                if not (timer.expired or output.crashed or self._ended()):
-                    error = f"the line to the board: {lost}\n".encode()
         if report.is_file():
             self.report = json.loads(report.read_text(encoding="utf-8", errors="replace"))
             status = int(self.report["status"])
-        elif timer.expired:
+        elif expired:
             status = None
         elif output.crashed:
             status = -11
-        said = error.decode(errors="replace").replace("\r\n", "\n")
+        said = output.error()
         if not self.report:
             _check_room(said, fence_bytes)
         return Finished(status, output.end(), self.report.get("traceback", "") + said)
 
-    def _follow(self, line: SerialTransport, output: _Output) -> bytes:
-        """Pass on what the command prints, to its end; returns what it ended with: a traceback or nothing."""
-        # The raw REPL's sign for the end of output is a byte that a script may print too.
-        line.read_until(1, b"\x04", timeout=None, data_consumer=output.take)
-        while output.inside:
-            line.read_until(1, b"\x04", timeout=None, data_consumer=output.take)
-        error: bytes = line.read_until(1, b"\x04", timeout=None)
-        return error[:-1]
+    def _talk(self, command: str, output: _Output, timeout_s: float | None) -> bool:
+        """Start a machine, give it the command, and take what it says to its end; whether time was up.
 
-    def _ended(self) -> bool:
-        """Whether the emulator is gone; waits a moment for one that is just going."""
-        assert self._process is not None
-        try:
-            self._process.wait(END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        PortError when it does not start.
+        """
+        words = self._place / "words"
+        with words.open("wb") as complaints:
+            try:
+                running = processes.started(
+                    self._machine, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints
+                )
+                with running as process:
+                    with _Deadline(START_TIMEOUT_S, process) as start:
+                        while not output.ready and output.take_from(process):
+                            pass
+                        self._give(process, _RAW + command.encode() + _END)
+                        while not (output.begun or output.whole) and output.take_from(process):
+                            pass
+                    limit = RUN_TIMEOUT_S if timeout_s is None else timeout_s
+                    with _Deadline(limit, process) as timer:
+                        while not (output.whole or output.crashed) and output.take_from(process):
+                            pass
+            except OSError as error:
+                raise PortError(f"{self._machine[0]} does not start: {error.strerror}") from error
+        if not output.begun and not output.whole:
+            said = words.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            why = said[-1] if said else f"no word in {START_TIMEOUT_S} s" if start.expired else "no word"
+            raise PortError(f"{self.machine.program} -kernel {self.elf} does not start: {why}")
+        return timer.expired
+
+    def _give(self, process: subprocess.Popen[bytes], text: bytes) -> None:
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended: what it says tells why
+            process.stdin.write(text)
+            process.stdin.flush()
 
     def _command(self, mark: str, mounts: dict[str, str]) -> str:
         """What the board is given over the line: it fetches the rest, the file systems and boot, itself."""
@@ -329,17 +290,17 @@ def _check_room(said: str, fence_bytes: int) -> None:
 
 
 class _Deadline(threading.Timer):
-    """Calls `act` after `seconds` unless the block ends before; `expired` tells."""
+    """Kills a process after `seconds` unless the block ends before; `expired` tells."""
 
-    def __init__(self, seconds: float, act: Any) -> None:
+    def __init__(self, seconds: float, process: subprocess.Popen[bytes]) -> None:
         super().__init__(min(seconds, threading.TIMEOUT_MAX), self._expire)
         self.daemon = True
         self.expired = False
-        self._act = act
+        self._process = process
 
     def _expire(self) -> None:
         self.expired = True
-        self._act()
+        processes.kill(self._process)
 
     def __enter__(self) -> _Deadline:
         self.start()
@@ -350,24 +311,34 @@ class _Deadline(threading.Timer):
 
 
 class _Output:
-    """Takes what the board prints, as it comes, and passes on what lies between two marks.
+    """Takes what comes over the line, as it comes, and passes on what lies between two marks.
 
-    Outside of them the line's own signs mean what they say; inside, every byte is the script's.
+    Outside of them the line's own signs mean what they say; inside, every byte is the script's. `ready`:
+    for a command. `begun`: it runs. `whole`: it has ended, and all it said is here. `crashed`: the firmware has, and spins.
     """
 
     # What the firmware's fault handlers print before they spin for ever.
     _CRASH = " exception caught:"
 
-    def __init__(self, onward: Stream | None, kill: Any, mark: bytes) -> None:
+    def __init__(self, onward: Stream | None, mark: bytes) -> None:
         self.crashed = False
+        self._caught = False
         self.inside = False
+        self.begun = False
         self._mark = mark
+        self._outside = b""
         self._held = b""  # what may turn out to be the mark's beginning
         self._pieces: list[str] = []
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._onward = onward
-        self._kill = kill
         self._line = ""
+
+    def take_from(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait for something to take; False at the end."""
+        assert process.stdout is not None
+        raw = os.read(process.stdout.fileno(), 65536)
+        self.take(raw)
+        return bool(raw)
 
     def take(self, raw: bytes) -> None:
         held = self._held + raw
@@ -377,6 +348,7 @@ class _Output:
                 break
             self._pass_on(before)
             self.inside = not self.inside
+            self.begun = True
             held = rest
         # The mark's first byte comes in it once.
         at = held.rfind(self._mark[:1])
@@ -385,19 +357,33 @@ class _Output:
         self._pass_on(held[:at])
         self._held = held[at:]
 
+    @property
+    def ready(self) -> bool:
+        return self._outside.endswith(_PROMPT)
+
+    @property
+    def whole(self) -> bool:
+        return self._outside.count(_END) >= 2
+
+    def error(self) -> str:
+        """What the command ended with: a traceback or nothing."""
+        said = self._outside.split(_END)[1] if self.whole else b""
+        return said.decode(errors="replace").replace("\r\n", "\n")
+
     def _pass_on(self, raw: bytes) -> None:
         if self.inside:
             # The firmware puts a \r before each \n.
             self._add(self._decoder.decode(raw.replace(b"\r", b"")))
+        else:
+            self._outside += raw
 
     def _add(self, text: str) -> None:
         self._pieces.append(text)
-        self._line = (self._line + text)[-200:]
-        if "\n" in text:
-            self.crashed = self.crashed or self._CRASH in self._line
-            if self.crashed and "xPSR" in self._line:
-                self._kill()
-            self._line = ""
+        *lines, rest = (self._line + text).split("\n")
+        self._line = rest[-200:]
+        for line in lines:
+            self._caught = self._caught or self._CRASH in line
+            self.crashed = self.crashed or (self._caught and "xPSR" in line)
         if self._onward is not None:
             try:
                 self._onward.write(text)

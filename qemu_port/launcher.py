@@ -98,7 +98,7 @@ def emulate(
             done, unstarted = Finished(1, "", ""), str(full)
         seconds = time.monotonic() - started
         figures = board.report
-        gone = not board.running
+        gone = board.ended
     if unstarted:
         outcome, error = "does not fit", unstarted
     elif figures:

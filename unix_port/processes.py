@@ -1,17 +1,25 @@
-"""Child processes that never outlive us: each leads a group of its own, and all can be stopped.
+"""Child processes that never outlive us, whatever ends us: all of this project's are started here.
 
-Any thread may start some. Where `stopped_by_signals` is in force, a signal that ends this program
-first kills them all, so that threads that wait for one go on, and lets no new one start.
+`popen` and `run` are subprocess's own. `started` gives the child a group of its own, which ends with
+the block. Any thread may start some. Where `stopped_by_signals` is in force, a signal that ends this
+program first kills them all, so that threads that wait for one go on, and lets no new one start.
+
+What kills us for good leaves no time for that. So every child bears a mark in its environment, which
+those that it starts inherit, and beside us runs a watch, a shell that sleeps on a pipe from us: at our
+end it kills whatever bears the mark. The pipe closes in a child when that is executed, so the watch
+wakes after the last of them has its mark. Linux alone tells whose mark is whose (/proc).
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -26,9 +34,31 @@ LOOK_S = 0.2
 
 # How soon a signal comes again whose exception was swallowed.
 AGAIN_S = 0.02
+# In the environment of a child: the marks of all that it must not outlive, with colons between them.
+MARKS_ENV = "KVLAB_STARTED_BY"
+
+# The watch of the mark $0. What is being started while it looks is found the next time; some may
+# resist for a moment, in a system call.
+_WATCH = """
+read -r _
+tries=0
+while [ $tries -lt 200 ]; do
+    found=$(grep -lsF "$0" /proc/[0-9]*/environ)
+    [ -n "$found" ] || break
+    for file in $found; do
+        file=${file%/environ}
+        kill -9 "${file#/proc/}" 2>/dev/null
+    done
+    tries=$((tries + 1))
+    sleep 0.05
+done
+"""
+
+# How long our own end waits for the watch's, which has nothing to do then.
+_WATCH_END_S = 5
 
 _lock = threading.Lock()
-_living: set[subprocess.Popen[bytes]] = set()
+_living: set[subprocess.Popen[Any]] = set()
 _stopping = False
 
 # Of the main thread, the only one that sees signals: whether it is held, and the signal that came
@@ -46,15 +76,107 @@ class Terminated(SystemExit):
         super().__init__(self.status)
 
 
+class _Watched:
+    """The mark of this process, and its watch from the first child on."""
+
+    def __init__(self) -> None:
+        self.mark = f"{os.getpid()}.{secrets.token_hex(8)}"
+        self._lock = threading.Lock()
+        self._ends: tuple[int, int] | None = None
+        self._watch: subprocess.Popen[bytes] | None = None
+
+    def watch(self) -> None:
+        """Start the watch unless it is there. Without a shell there is none."""
+        with self._lock:
+            if self._ends is not None:
+                return
+            self._ends = os.pipe()  # closed in whatever is executed
+            if self._start():
+                # What kills the watch alone must not leave us without one.
+                threading.Thread(target=self._renew, name="watch", daemon=True).start()
+                atexit.register(self.end)
+
+    def _start(self) -> bool:
+        assert self._ends is not None
+        try:
+            self._watch = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, self.mark],
+                stdin=self._ends[0],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={"PATH": os.environ.get("PATH", os.defpath)},  # no mark: it outlives whoever bears one
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            return False
+        return True
+
+    def _renew(self) -> None:
+        """Start another watch whenever one is killed."""
+        while True:
+            assert self._watch is not None
+            ended = self._watch.wait()
+            with self._lock:
+                if ended >= 0 or self._ends is None or not self._start():
+                    return
+
+    def end(self) -> None:
+        """At our own end: what is still left of our children goes."""
+        with self._lock:
+            if self._ends is None:
+                return
+            for end in self._ends:
+                os.close(end)
+            self._ends = None
+        assert self._watch is not None
+        with suppress(subprocess.TimeoutExpired):
+            self._watch.wait(_WATCH_END_S)
+
+    def forget(self) -> None:
+        """In a fork of us: the watch is our parent's."""
+        if self._ends is not None:
+            for end in self._ends:
+                os.close(end)
+        if self._watch is not None:
+            self._watch.returncode = 0
+        self.__init__()  # type: ignore[misc]
+
+
+_watched = _Watched()
+os.register_at_fork(after_in_child=_watched.forget)
+
+
+def _marked(env: Mapping[str, str] | None) -> dict[str, str]:
+    """`env`, or our own, as a child must have it that is not to outlive us. From then on we are watched."""
+    _watched.watch()
+    marked = dict(os.environ if env is None else env)
+    before = os.environ.get(MARKS_ENV)
+    marked[MARKS_ENV] = f"{before}:{_watched.mark}" if before else _watched.mark
+    return marked
+
+
+def popen(command: Any, *, env: Mapping[str, str] | None = None, **how: Any) -> subprocess.Popen[Any]:
+    """subprocess.Popen, of a child that does not outlive us."""
+    return subprocess.Popen(command, env=_marked(env), **how)
+
+
+def run(
+    command: Any, *, env: Mapping[str, str] | None = None, **how: Any
+) -> subprocess.CompletedProcess[Any]:
+    """subprocess.run, of a child that does not outlive us."""
+    return subprocess.run(command, env=_marked(env), **how)
+
+
 @contextmanager
-def started(command: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start `command` (`how` goes to Popen). At the end of the block its whole group is killed.
+def started(command: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Start `command` (`how` goes to popen). At the end of the block its whole group is killed.
 
     OSError as Popen raises it; PortError when everything is being stopped.
     """
     with _register():
         check_going_on()
-        process = subprocess.Popen(command, start_new_session=True, **how)
+        process = popen(command, start_new_session=True, **how)
         _living.add(process)
     try:
         yield process
@@ -69,7 +191,7 @@ def started(command: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[byt
             _living.discard(process)
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[Any]) -> None:
     """Kill the group that `process` leads, also when only others of it are left."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
