@@ -11,7 +11,10 @@ import qemu_fixtures
 
 from kvlab import cli, paths
 from qemu_port import machines
-from unix_port import port
+from unix_port import port, processes
+
+# Nothing that a test starts outlives it, however it is started; nor do a session's workers.
+processes.mark_all()
 
 pytest_plugins = ("sampling", "processor_time")
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from unix_port import processes
+
 
 class Missing(Exception):
     """It cannot be had here; the message names it and says why."""
@@ -64,7 +66,7 @@ def _kept(packages: tuple[str, ...], command: Callable[[Path], list[str]]) -> Pa
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
         place = Path(folder) / "made"
         try:
-            done = subprocess.run(command(place), capture_output=True, text=True, timeout=300, check=False)
+            done = processes.run(command(place), capture_output=True, text=True, timeout=300, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Missing(f"{packages[0]}: {error}") from error
         if done.returncode:

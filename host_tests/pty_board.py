@@ -10,14 +10,13 @@ import os
 import pty
 import select
 import signal
-import subprocess
 import tempfile
 import termios
 import tty
 from pathlib import Path
 from types import TracebackType
 
-from unix_port import port
+from unix_port import port, processes
 
 BLOCK_BYTES = 4096
 
@@ -74,7 +73,7 @@ class PtyBoard:
             script.write(self._boot)
         self._script = Path(script.name)
         self._child = child
-        self.process = subprocess.Popen(
+        self.process = processes.popen(
             [*port.interpreter(), "-i", script.name],
             stdin=board,
             stdout=board,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import sys
 from pathlib import Path
 
+import left
 import pytest
 import qemu_fixtures
 
@@ -30,13 +30,8 @@ pytestmark = pytest.mark.usefixtures("firmware_is_there")
 
 
 def emulators() -> list[int]:
-    """Processes that this one has started and that are still there, but for the one that watches over us."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if processes._watched.mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-    return found
+    """Emulators of this process that are there."""
+    return [pid for pid, name in left.bearing(processes._watched.mark) if name.startswith("qemu-system-")]
 
 
 def emulate(tmp_path: Path, source: str, *args: object, **how) -> launcher.Report:

@@ -23,7 +23,7 @@ def test_a_number_costs_a_few_codes(name: str, kernel: str, costs) -> None:
     print(f"{name}, {kernel}: {float16[0]:.1f} a number, {float16[0] / int8[0]:.2f} times int8's")
     assert int8[0] > 1
     assert float16[0] <= MOST_TIMES_INT8[kernel] * int8[0]
-    assert float16[1] <= 2 * int8[1]  # of a call, whatever else the board has loaded
+    assert float16[1] <= 1.3 * int8[1]
 
 
 @pytest.mark.parametrize(("name", "most"), [("viper", 25), ("thumb", 5)])
@@ -32,7 +32,7 @@ def test_the_largest_exponent_is_found_once_a_token(name: str, most: float, cost
     slope, rest = costs[name]["float16"]["scales"]
     print(f"{name}, scales: {slope:.1f} a number and {rest:.0f}")
     assert 1 < slope < most < costs[name]["float16"]["qk"][0]
-    assert rest < 7000
+    assert rest < 3500
 
 
 @pytest.mark.parametrize("name", ["viper", "thumb"])

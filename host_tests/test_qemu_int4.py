@@ -26,11 +26,11 @@ def test_every_call_of_a_kernel_is_plains(name: str, shapes: str, qemu) -> None:
 @pytest.mark.parametrize("width", ["8", "64"])
 @pytest.mark.parametrize("name", ["viper", "thumb"])
 def test_av_of_a_full_window_costs_little_more_than_int8s(name: str, width: str, costs) -> None:
-    """By the token, between 64 and 256 of them: what the calls cost besides depends on all that is loaded."""
+    """Of 256 tokens, 32 of them fresh; of few the second call of a kernel shows."""
     av = costs[name][width]["av"]
-    int4, int8 = (av[codec][-1] - av[codec][1] for codec in ("int4", "int8"))
-    assert 0 < int4 <= MOST_TIMES_INT8 * int8
-    print(f"{name}, rows of {width}: {av['int4'][-1] / av['int8'][-1]:.3f} times int8's with the calls")
+    assert 0 < av["int4"][-1] <= MOST_TIMES_INT8 * av["int8"][-1]
+    assert av["int4"][1] <= 1.4 * av["int8"][1]
+    print(f"{name}, rows of {width}: {av['int4'][-1] / av['int8'][-1]:.3f} times int8's")
 
 
 @pytest.mark.parametrize("name", ["viper", "thumb"])

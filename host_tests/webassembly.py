@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from fetched import Missing, npm
 
 from kvlab.paths import APPS, ROOT
+from unix_port import processes
 
 PACKAGE = "@micropython/micropython-webassembly-pyscript"
 VERSION = "1.27.0"
@@ -46,7 +46,7 @@ class Webassembly:
             "script": script,
             "argv": [name, *map(str, args)],
         }
-        done = subprocess.run(
+        done = processes.run(
             ["node", str(Path(__file__).with_suffix(".mjs"))],
             input=json.dumps(plan),
             capture_output=True,

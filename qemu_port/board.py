@@ -136,11 +136,13 @@ class Qemu:
             prefix="kvlab-qemu-"
         )
         self._place = Path(self._folder.name)
-        self._machine = [found, *machine.arguments, "-kernel", str(self.elf), "-semihosting"]
-        self._machine += ["-icount", "shift=0,sleep=off", "-display", "none", "-monitor", "none", "-net", "none"]
+        self._machine = [found, *machine.arguments, "-kernel", str(self.elf)]
+        self._machine += ["-semihosting", "-icount", "shift=0,sleep=off"]
+        self._machine += ["-display", "none", "-monitor", "none", "-net", "none"]
         # A multiplexer polls its input at all times. The line alone stops when the firmware is not yet
         # ready, and starts when something else wakes the emulator: never, or a second later.
-        self._machine += ["-chardev", "stdio,id=line,mux=on", "-echr", str(_ESCAPE), "-serial", "chardev:line"]
+        self._machine += ["-chardev", "stdio,id=line,mux=on", "-serial", "chardev:line"]
+        self._machine += ["-echr", str(_ESCAPE)]
         if flash:
             (self._place / "flash").write_bytes(flash)
             self._machine += [
@@ -314,7 +316,8 @@ class _Output:
     """Takes what comes over the line, as it comes, and passes on what lies between two marks.
 
     Outside of them the line's own signs mean what they say; inside, every byte is the script's. `ready`:
-    for a command. `begun`: it runs. `whole`: it has ended, and all it said is here. `crashed`: the firmware has, and spins.
+    for a command. `begun`: it runs. `whole`: it has ended, and all it said is here. `crashed`: the firmware
+    has, and spins.
     """
 
     # What the firmware's fault handlers print before they spin for ever.

@@ -11,13 +11,13 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import subprocess
 import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from mpy_kv.port import viper_source
+from unix_port import processes
 from unix_port.errors import PortError
 from unix_port.port import ROOT
 
@@ -134,7 +134,7 @@ def _compile(program: str, arch: str, name: str, text: str, place: Path) -> None
     output = (place / "made" / name).with_suffix(".mpy")
     output.parent.mkdir(parents=True, exist_ok=True)
     try:
-        done = subprocess.run(
+        done = processes.run(
             [program, f"-march={arch}", "-s", name, "-o", str(output), str(source)],
             capture_output=True,
             text=True,

@@ -87,7 +87,7 @@ class _Watched:
 
     def watch(self) -> None:
         """Start the watch unless it is there. Without a shell there is none."""
-        with self._lock:
+        with signals_held(), self._lock:
             if self._ends is not None:
                 return
             self._ends = os.pipe()  # closed in whatever is executed
@@ -150,10 +150,15 @@ os.register_at_fork(after_in_child=_watched.forget)
 def _marked(env: Mapping[str, str] | None) -> dict[str, str]:
     """`env`, or our own, as a child must have it that is not to outlive us. From then on we are watched."""
     _watched.watch()
-    marked = dict(os.environ if env is None else env)
-    before = os.environ.get(MARKS_ENV)
-    marked[MARKS_ENV] = f"{before}:{_watched.mark}" if before else _watched.mark
-    return marked
+    marks = os.environ.get(MARKS_ENV, "").split(":")
+    if _watched.mark not in marks:
+        marks.append(_watched.mark)
+    return {**(os.environ if env is None else env), MARKS_ENV: ":".join(filter(None, marks))}
+
+
+def mark_all() -> None:
+    """From now on no child outlives us, whoever starts it: each inherits our environment."""
+    os.environ[MARKS_ENV] = _marked(None)[MARKS_ENV]
 
 
 def popen(command: Any, *, env: Mapping[str, str] | None = None, **how: Any) -> subprocess.Popen[Any]:

@@ -8,7 +8,7 @@ from instructions import instructions, ticks
 
 @micropython.native
 def _repeat(n, f, a, b, c, d):
-    """In native code, whose frame lies on the stack: how long allocating takes depends on all that is loaded."""
+    """In native code, whose frame lies on the stack: what allocating takes depends on all that is loaded."""
     while n:
         f(a, b, c, d)
         n -= 1

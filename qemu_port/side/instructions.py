@@ -19,6 +19,7 @@ import micropython
 from micropython import const
 
 _TIMER = const(0x40000000)  # CMSDK timer 0: control, value (counts down), reload
+_RISCV_SHIFT = const(5)  # of its counter of instructions
 _MASK = const(0x3FFFFFFF)  # ticks are small ints; they wrap after 43,000,000,000 instructions
 
 
@@ -47,17 +48,17 @@ def _start():
 def ticks():
     data(4, 0xB82025F3)  # csrr a1, minstreth
     data(4, 0xB0202573)  # csrr a0, minstret
-    srli(a0, a0, 5)
-    slli(a1, a1, 27)
+    srli(a0, a0, %d)
+    slli(a1, a1, %d)
     or_(a0, a0, a1)
     slli(a0, a0, 2)  # a small int
     srli(a0, a0, 2)
 """
 
 RISCV = "rv32" in sys.implementation._machine
-PER_TICK = 32 if RISCV else 40
+PER_TICK = 1 << _RISCV_SHIFT if RISCV else 40
 if RISCV:
-    exec(_OF_RISCV)
+    exec(_OF_RISCV % (_RISCV_SHIFT, 32 - _RISCV_SHIFT))
 
 
 @micropython.native

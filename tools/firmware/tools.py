@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from firmware.errors import FirmwareError
+from unix_port import processes
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ def install(tools: Iterable[Tool] = ALL) -> list[str]:
         raise FirmwareError(f"not root on a Debian: ask for apt-get install {' '.join(wanted)}")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for words in (["update"], ["install", "-y", "--no-install-recommends", *wanted]):
-        run(["apt-get", "-qq", *words], timeout_s=INSTALL_TIMEOUT_S, env=env)
+        # One that is cut short leaves packages half installed, and nothing can be installed any more.
+        run(["apt-get", "-qq", *words], timeout_s=INSTALL_TIMEOUT_S, env=env, finishes=True)
     return wanted
 
 
@@ -74,11 +76,19 @@ def make_environment() -> dict[str, str]:
 
 
 def run(
-    command: list[str], *, timeout_s: float, env: dict[str, str] | None = None, cwd: str | None = None
+    command: list[str],
+    *,
+    timeout_s: float,
+    env: dict[str, str] | None = None,
+    cwd: str | None = None,
+    finishes: bool = False,
 ) -> str:
-    """Stdout of a command that must succeed. FirmwareError with the last line it said."""
+    """Stdout of a command that must succeed. FirmwareError with the last line it said.
+
+    Neither the command nor what it starts outlives us, unless it `finishes` whatever ends us.
+    """
     try:
-        done = subprocess.run(
+        done = (subprocess.run if finishes else processes.run)(
             command,
             capture_output=True,
             text=True,

@@ -27,6 +27,7 @@ from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import BoardError, Link, connected
 from kvlab.errors import BadInput, FellShort
 from kvlab.story import as_typed
+from unix_port import processes
 
 BOARD = "rp2040"
 BOOT_TIMEOUT_S = 180.0
@@ -125,7 +126,7 @@ def booted(firmware: Path, flash_files: bytes, timeout_s: float) -> Iterator[Lin
         storage.write_bytes(flash_files)
         command = [sys.executable, "-m", "rp2040py", "micropython", "--pty"]
         command += ["--image", str(firmware.resolve()), "--littlefs", str(storage)]
-        with subprocess.Popen(
+        with processes.started(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -144,8 +145,6 @@ def booted(firmware: Path, flash_files: bytes, timeout_s: float) -> Iterator[Lin
                 raise FellShort(
                     f"--firmware {firmware}: no MicroPython comes up within {timeout_s:g} s of the emulator"
                 ) from error
-            finally:
-                process.kill()
 
 
 def _port(process: subprocess.Popen[str]) -> str:

@@ -6,11 +6,11 @@ one halfword and gave up when it did not reach. So the code is laid out again as
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from unix_port import processes
 from unix_port.compiled import compiler
 
 UNCONDITIONAL = 2048  # bytes that a 16-bit B reaches, all there was before 1.26 on ARMv6-M
@@ -41,7 +41,7 @@ def code(text: str, arch: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder) / "f.py", Path(folder) / "f.mpy"
         source.write_text(text, encoding="utf-8")
-        done = subprocess.run(
+        done = processes.run(
             [compiler(), f"-march={arch}", "-o", str(output), str(source)],
             capture_output=True,
             text=True,

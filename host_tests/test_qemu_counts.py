@@ -1,0 +1,111 @@
+"""A count on the emulated board is the same bits whatever else this machine does and whatever ran before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from known_cases import DEVICE
+
+from kvlab.paths import BOARDS
+from unix_port import processes
+
+MODEL = BOARDS / "models" / "stories.mkvm"
+
+# Of native code and of bytecode, of what allocates and what collects, in ticks and to within four.
+COUNTS = """
+import gc, json
+from array import array
+from call_cost import cost
+from exact import begin, end
+from instructions import count
+from mpy_kv import Geometry, KVCache, kernels
+
+def exactly(f, *args):
+    start = begin()
+    f(*args)
+    return end(start)
+
+def objects(n):
+    return [bytearray(i) for i in range(n)]
+
+g = Geometry(1, 4, 4, 8, window=32)
+cache = KVCache(g, kernels=kernels.get("thumb"))
+k, out = array("f", [i * 91 % 61 - 30 for i in range(32)]), array("f", bytes(128))
+found = []
+for _ in range(12):
+    cache.append(0, k, k)
+    cache.attend(0, k, out)
+    cache.commit()
+    gc.collect()
+    found += [count(objects, 40), exactly(objects, 3), count(gc.collect), exactly(cache.append, 0, k, k)]
+    found.append(cost(2, cache.kernels.encode, cache.buffer, k, k, cache._e))
+    cache.abort()
+print(json.dumps(found))
+"""
+
+COUNTS_OF_RISCV = """
+import gc, json
+from instructions import count
+
+def objects(n):
+    return [bytearray(i) for i in range(n)]
+
+found = []
+for i in range(40):
+    found += [count(objects, i), count(gc.collect), count(sorted, list(range(i)))]
+print(json.dumps(found))
+"""
+
+# What leaves much behind: other modules, other objects, a deep stack.
+SPOIL = """
+import mpy_kv, stories
+def deep(n):
+    return [n, deep(n - 1)] if n else bytearray(5000)
+keep = deep(12)
+"""
+
+
+@contextmanager
+def busy(count: int = 4) -> Iterator[None]:
+    """So many processes that only count, for this block."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(processes.started(["sh", "-c", "while :; do :; done"]))
+        yield
+
+
+@pytest.mark.parametrize(
+    ("fixture", "script"),
+    [("qemu", f"import sys\nsys.path.append({str(DEVICE)!r})\n{COUNTS}"), ("qemu_riscv", COUNTS_OF_RISCV)],
+    ids=["arm", "riscv"],
+)
+def test_a_count_is_the_same_bits_beside_busy_processes(fixture: str, script: str, request) -> None:
+    board = request.getfixturevalue(fixture)
+    quiet = board.run(script)
+    board.run(SPOIL)
+    with busy():
+        assert board.run(script) == quiet
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("sparse_cost.py", ["thumb"]),
+        ("sparse_cost.py", ["viper"]),
+        ("float16_cost.py", []),
+        ("av_cost.py", []),
+        ("sealed_cost.py", []),
+        ("mixed_cost.py", []),
+        ("budget_cost.py", [32, "thumb", "lru-attention"]),
+        ("stories_instructions.py", [MODEL, "thumb"]),
+    ],
+    ids=["sparse, thumb", "sparse, viper", "float16", "av", "sealed", "mixed", "budget", "stories"],
+)
+def test_so_is_every_cost(script: str, words: list[object], qemu) -> None:
+    quiet = qemu.run(DEVICE / script, words, timeout=600)
+    qemu.run(SPOIL)
+    with busy():
+        assert qemu.run(DEVICE / script, words, timeout=600) == quiet
