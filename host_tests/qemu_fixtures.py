@@ -40,7 +40,8 @@ class Qemu32:
 
     def __init__(self, machine: machines.Emulated) -> None:
         self.machine = machine
-        self.board = Qemu(elf=built(machine.target.most_heap_bytes, machine), machine=machine)
+        self.elf = built(machine.target.most_heap_bytes, machine)
+        self.board = Qemu(elf=self.elf, machine=machine)
 
     def run(
         self,

@@ -10,8 +10,9 @@ The machine (MPS2 AN385, a Cortex-M3) runs at one nanosecond of its own time an 
 interrupts: with the same memory at the start a script takes the same instructions again. Each run
 therefore has a machine of its own, which costs no more than a soft reset of one that waits for it: that
 leaves to the next script what the one before has left on the stack, where the garbage collector takes
-it for pointers, so that objects come to lie elsewhere and allocating takes longer. Between runs there
-is no machine, and nothing that takes time.
+it for pointers, so that objects come to lie elsewhere and allocating takes longer. For the same reason
+nothing that is drawn at random comes into the memory: names are the same for every run. Between runs
+there is no machine, and nothing that takes time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
 import shutil
 import subprocess
 import tempfile
@@ -58,8 +58,13 @@ _END = b"\x04"
 _PROMPT = b">>> "
 _ESCAPE = 0x1D
 
-# Reads one file over semihosting and runs it, then boot. Short: the line is slow. The mark comes before
-# and after all that a run prints, see _Output.
+# Comes before and after all that a run prints, see _Output. No script has a reason to print it.
+_MARK = b"\x02e7b1c96f04d8a253"
+
+# Where the board sees the files of a run; the emulator works in their folder.
+_JOB = "/job"
+
+# Reads one file over semihosting and runs it, then boot. Short: the line is slow.
 _FETCH = """
 mark = {mark!r}
 print(mark, end="")
@@ -136,7 +141,7 @@ class Qemu:
             prefix="kvlab-qemu-"
         )
         self._place = Path(self._folder.name)
-        self._machine = [found, *machine.arguments, "-kernel", str(self.elf)]
+        self._machine = [found, *machine.arguments, "-kernel", str(self.elf.resolve())]
         self._machine += ["-semihosting", "-icount", "shift=0,sleep=off"]
         self._machine += ["-display", "none", "-monitor", "none", "-net", "none"]
         # A multiplexer polls its input at all times. The line alone stops when the firmware is not yet
@@ -184,10 +189,11 @@ class Qemu:
         check_timeout(timeout_s)
         if self._folder is None:
             raise PortError("the board is closed")
-        source = script if isinstance(script, Path) else self._place / "script.py"
-        if not isinstance(script, Path):
-            source.write_text(script, encoding="utf-8")
-        source = source.resolve()
+        if isinstance(script, Path):
+            source = board_text(script.resolve())
+        else:
+            source = f"{_JOB}/script.py"
+            (self._place / "script.py").write_text(script, encoding="utf-8")
         mounts = {
             f"/lib{i or ''}": board_text(folder)
             for i, folder in enumerate(MODULE_PATH if path is None else path)
@@ -195,17 +201,16 @@ class Qemu:
         report = self._place / "report"
         report.unlink(missing_ok=True)
         config = {
-            "script": board_text(source),
+            "script": source,
             "arguments": [board_text(word) for word in args],
-            "path": [board_text(source.parent), *mounts, "/side"],
+            "path": [source.rpartition("/")[0], *mounts, "/side"],
             "heap_bytes": fence_bytes,
-            "report": str(report),
+            "report": f"{_JOB}/report",
         }
         (self._place / "config").write_text(json.dumps(config), encoding="utf-8")
-        mark = "\x02" + secrets.token_hex(8)
-        roots = {"/": "", "/side": board_text(SIDE), **mounts}
-        output = _Output(stream, mark.encode())
-        expired = self._talk(self._command(mark, roots), output, timeout_s)
+        roots = {"/": board_text(Path.cwd()) + "/", _JOB: ".", "/side": board_text(SIDE), **mounts}
+        output = _Output(stream, _MARK)
+        expired = self._talk(self._command(roots), output, timeout_s)
         status: int | None = 1
         self.ended = not output.whole
         self.report = {}
@@ -230,7 +235,11 @@ class Qemu:
         with words.open("wb") as complaints:
             try:
                 running = processes.started(
-                    self._machine, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints
+                    self._machine,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=complaints,
+                    cwd=self._place,
                 )
                 with running as process:
                     with _Deadline(START_TIMEOUT_S, process) as start:
@@ -257,7 +266,7 @@ class Qemu:
             process.stdin.write(text)
             process.stdin.flush()
 
-    def _command(self, mark: str, mounts: dict[str, str]) -> str:
+    def _command(self, mounts: dict[str, str]) -> str:
         """What the board is given over the line: it fetches the rest, the file systems and boot, itself."""
         lines = [(SIDE / "hostfs.py").read_text(encoding="utf-8"), "import vfs, sys"]
         lines += [f"vfs.mount(HostFS({folder!r}), {place!r})" for place, folder in mounts.items()]
@@ -265,11 +274,11 @@ class Qemu:
         start = self._place / "start.py"
         size = start.write_bytes("\n".join(lines).encode())
         return _FETCH.format(
-            mark=mark,
+            mark=_MARK.decode(),
             trap=self.machine.trap,
-            path=board_text(start).encode() + b"\0",
+            path=start.name.encode() + b"\0",
             size=size,
-            config=board_text(self._place / "config"),
+            config=f"{_JOB}/config",
         )
 
 

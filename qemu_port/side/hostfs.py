@@ -163,8 +163,8 @@ def _bytes(buf):
 
 
 class HostFS:
-    """The host's folder `root` as a file system; "" is all of the host, with relative paths from where
-    the emulator was started."""
+    """The host's folder `root` as a file system; one that ends in "/" is all of the host, with relative
+    paths from there."""
 
     def __init__(self, root=""):
         self._root = root
@@ -182,6 +182,8 @@ class HostFS:
         return "/"
 
     def _name(self, path):
+        if self._root[-1] == "/" and path[:1] == "/":
+            return path
         return self._root + path
 
     def open(self, path, mode):
