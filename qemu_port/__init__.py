@@ -12,6 +12,6 @@ and from Python:
         done.stdout, done.status, board.report["heap_live_end_bytes"]
 
 `Qemu(machine=machines.RV32)` and `--machine rv32` are the same on a 32-bit RISC-V core.
-`board` is one running machine; `launcher.emulate` runs a script behind a board's fence and reports as
+`board` starts a machine for each run; `launcher.emulate` runs a script behind a board's fence and reports as
 unix_port.launcher does; `side/` is what runs on the board. The firmware comes from tools/firmware.
 """
