@@ -8,6 +8,7 @@ from pathlib import Path
 import case_ids
 import pytest
 import qemu_fixtures
+from shared_upy import Shared
 
 from kvlab import cli, paths
 from qemu_port import machines
@@ -25,6 +26,10 @@ def pytest_make_parametrize_id(val: object) -> str:
 
 class Upy:
     """The MicroPython unix port, as tests drive it."""
+
+    def __init__(self, shared: Shared) -> None:
+        # One process for many scripts: for tests that need no process, heap or environment of their own.
+        self.shared = shared
 
     def run(
         self,
@@ -58,8 +63,9 @@ class Upy:
 
 
 @pytest.fixture(scope="session")
-def upy() -> Upy:
-    return Upy()
+def upy() -> Iterator[Upy]:
+    with Shared() as shared:
+        yield Upy(shared)
 
 
 @pytest.fixture

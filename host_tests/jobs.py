@@ -52,10 +52,6 @@ class Job:
             paths = [os.path.join(folder, name) for name in ("job", "data", "out")]
             Path(paths[0]).write_text(json.dumps(self.job))
             Path(paths[1]).write_bytes(self.data)
-            upy.run(
-                HERE / "device" / "cache_job.py",
-                [*paths, kernels],
-                heap_bytes=96 << 20,
-                timeout=300,
-            )
+            where = getattr(upy, "shared", upy)
+            where.run(HERE / "device" / "cache_job.py", [*paths, kernels], heap_bytes=96 << 20, timeout=300)
             return self.split(Path(paths[2]).read_bytes())

@@ -20,4 +20,4 @@ def result(name: str, runtime: str, upy: Any) -> Any:
     """The case's result as JSON gives it back."""
     if runtime == "plain on CPython":
         return json.loads(json.dumps(cases.CASES[name](kernels.get("plain"))))
-    return json.loads(upy.run(DEVICE / "cases.py", [name, runtime.split()[0]], heap_bytes=8 << 20))
+    return json.loads(upy.shared.run(DEVICE / "cases.py", [name, runtime.split()[0]]))

@@ -11,7 +11,7 @@ from jobs import Job
 from kv_reference import Layout, attention, quantise_query
 
 LIMIT = 0.015  # L2 error of an output, of the RMS norm of the V_j it mixes
-WINDOWS = (1, 16, 256, 4096)
+WINDOWS = (1, 16, 256, pytest.param(4096, marks=pytest.mark.exhaustive))
 # Standard deviation of the queries of layers 0, 1, ...: from equal weights to one token that takes all.
 PEAKS = (0, 0.25, 0.5, 1, 2, 4, 8)
 # heads, kv_heads, head_dim, group: a group over four heads; two, three, sixteen slices; one scale a row.
@@ -169,7 +169,7 @@ def test_error_with_sinks_and_their_own_query(window: int, upy) -> None:
     assert errors(job, layout, *job.unix(upy), length).kernel <= LIMIT
 
 
-@pytest.mark.parametrize("window", [16, 256, 4096])
+@pytest.mark.parametrize("window", WINDOWS[1:])
 @pytest.mark.parametrize(
     ("shape", "codec"),
     [("8x8 group 32", "int8"), ("48 in three slices", "int8"), ("8x8 group 32", "int8-int4")],
@@ -247,6 +247,7 @@ def in_the_reference(job: Job) -> np.ndarray:
     return np.array(integer_reference.Run(g, {}, data).run(job.job["ops"]).outputs)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("size", [0.0, 1e-4, 64.0, 1e30], ids=["flat", "nearly flat", "peaked", "huge"])
 @pytest.mark.parametrize("mixed", [False, True], ids=["same", "opposite"])
 @pytest.mark.parametrize("codec", ["int8", "int8-int4"])
