@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,14 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "device"))
 import cache_job  # noqa: E402
+
+
+# What other runtimes are compared with, one after the other.
+@functools.lru_cache(maxsize=128)
+def _plain(job: str, data: bytes) -> bytes:
+    out = io.BytesIO()
+    cache_job.run(json.loads(job), io.BytesIO(data), out, "plain")
+    return out.getvalue()
 
 
 class Job:
@@ -43,9 +53,7 @@ class Job:
         return np.frombuffer(raw[:n], self.kind).reshape(len(self.rows), self.q_row), raw[n:]
 
     def plain(self) -> tuple[np.ndarray, bytes]:
-        out = io.BytesIO()
-        cache_job.run(self.job, io.BytesIO(self.data), out, "plain")
-        return self.split(out.getvalue())
+        return self.split(_plain(json.dumps(self.job), self.data))
 
     def unix(self, upy, kernels: str = "viper") -> tuple[np.ndarray, bytes]:
         with tempfile.TemporaryDirectory() as folder:
@@ -55,3 +63,18 @@ class Job:
             where = getattr(upy, "shared", upy)
             where.run(HERE / "device" / "cache_job.py", [*paths, kernels], heap_bytes=96 << 20, timeout=300)
             return self.split(Path(paths[2]).read_bytes())
+
+
+def together(
+    jobs: Sequence[Job], folder: Path, run: Callable[[Path], object], kernels: str
+) -> list[tuple[np.ndarray, bytes]]:
+    """Outputs and buffer of each job, all in one start: `run` runs device/cache_jobs.py on the list given."""
+    lines = []
+    for number, job in enumerate(jobs):
+        paths = [folder / f"{number}.{end}" for end in ("job", "data", "out")]
+        paths[0].write_text(json.dumps(job.job))
+        paths[1].write_bytes(job.data)
+        lines.append(" ".join([*map(str, paths), kernels]))
+    (folder / "list").write_text("\n".join(lines))
+    run(folder / "list")
+    return [job.split((folder / f"{number}.out").read_bytes()) for number, job in enumerate(jobs)]

@@ -260,6 +260,7 @@ def test_counts_are_right_to_within_four(qemu) -> None:
     assert all(abs(a - b) <= 4 for a, b in zip(got, want, strict=True)), got
 
 
+@pytest.mark.exhaustive
 def test_the_dearest_calls_repeat_exactly(dearest: dict[str, Any], tmp_path: Path) -> None:
     again = figures_of(tmp_path, "worst", "--calls", ROUNDS)
     for name, by in dearest["operations"].items():

@@ -141,6 +141,7 @@ STORY = (
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_every_board_tells_the_same_story(name, tmp_path, needs_data, capfd):
     model, figures = needs_data("stories260K/stories260K.bin"), tmp_path / "told.json"

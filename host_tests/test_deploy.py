@@ -3,6 +3,7 @@ interrupts it; no wrong board; no half-full disk; ROMFS partitions; mip."""
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import pty
@@ -322,13 +323,12 @@ def old_flash(tmp_path_factory):
     return image.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("sent", [False, True], ids=["unsent", "unanswered"])
-def test_a_connection_lost_at_any_call(tmp_path, old_flash, sent):
+def test_a_connection_lost_at_any_call(tmp_path, old_flash, sent, sampled):
     """The first, the second, ... until a deployment gets by with fewer."""
-    n, finished = 0, False
-    while not finished:
-        n += 1
+    finished = False
+    for n in sampled(itertools.count(1)):
         image = tmp_path / "flash.img"
         image.write_bytes(old_flash)
         with PtyBoard(image, 64) as board, link.connected(board.port) as known:
@@ -340,6 +340,8 @@ def test_a_connection_lost_at_any_call(tmp_path, old_flash, sent):
             assert_whole(contents(known))
             bring(known)
             assert_done(contents(known))
+        if finished:
+            break
     assert n > 25
 
 
@@ -354,12 +356,12 @@ flash.writeblocks = write
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", range(4))
-def test_power_cut_at_a_write_of_the_flash(tmp_path, old_flash, first):
+def test_power_cut_at_a_write_of_the_flash(tmp_path, old_flash, first, sampled):
     """Every fourth write, four times: all of them, until a deployment gets by with fewer."""
-    left, finished = first, False
-    while not finished:
+    finished = False
+    for left in sampled(itertools.count(first, 4)):
         image = tmp_path / f"{left}.img"
         image.write_bytes(old_flash)
         with PtyBoard(image, 64, more=CUT.format(left=left)) as board:
@@ -373,8 +375,9 @@ def test_power_cut_at_a_write_of_the_flash(tmp_path, old_flash, first):
             assert_whole(contents(known))
             bring(known)
             assert_done(contents(known))
-        left += 4
-    assert left > 20
+        if finished:
+            break
+    assert left >= 20
 
 
 # The wrong board, the wrong port

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -32,6 +33,10 @@ class Golden:
         assert self.runner.data == self.raw
         self.layout = Layout(**g)
 
+    def reference(self) -> integer_reference.Run:
+        """The whole job in the reference."""
+        return integer_reference.Run(self.job["geometry"], self.job["cache"], self.data).run(self.job["ops"])
+
     def image(self, outputs: np.ndarray, buffer: bytes, visible: list[int]) -> bytes:
         """The bytes of a run in the order of the golden file."""
         raw = [outputs.tobytes()]
@@ -49,6 +54,12 @@ class Golden:
         return b"".join(raw)
 
 
+@functools.cache
+def visible(name: str) -> list[int]:
+    """Positions at the end, by the reference."""
+    return Golden(name).reference().visible()
+
+
 def test_there_are_goldens() -> None:
     assert len([name for name in NAMES if name.startswith("int8_int4")]) >= 7
     assert len([name for name in NAMES if name.startswith("sparse")]) >= 7
@@ -58,10 +69,7 @@ def test_there_are_goldens() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reference_still_writes_them(name: str, tmp_path: Path) -> None:
-    golden = Golden(name)
-    job = golden.job
-    run = integer_reference.Run(job["geometry"], job["cache"], golden.data).run(job["ops"])
-    assert run.image() == golden.want
+    assert Golden(name).reference().image() == Golden(name).want
 
 
 @pytest.mark.parametrize("where", ["plain on CPython", "plain on unix", "viper on unix"])
@@ -72,9 +80,7 @@ def test_every_runtime_gives_the_same_bits(name: str, where: str, upy) -> None:
         outputs, buffer = golden.runner.plain()
     else:
         outputs, buffer = golden.runner.unix(upy, where.split()[0])
-    job = golden.job
-    visible = integer_reference.Run(job["geometry"], job["cache"], golden.data).run(job["ops"]).visible()
-    got = golden.image(outputs, buffer, visible)
+    got = golden.image(outputs, buffer, visible(name))
     rows = outputs.nbytes
     want_outputs = np.frombuffer(golden.want[:rows], outputs.dtype).reshape(outputs.shape)
     differing = np.argwhere(outputs.view(f"u{outputs.itemsize}") != want_outputs.view(f"u{outputs.itemsize}"))

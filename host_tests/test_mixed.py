@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from injected import Injected
-from jobs import Job
+from jobs import Job, together
 from known_cases import DEVICE
 from sampling import Sampled
 
@@ -108,18 +108,13 @@ def test_viper_gives_the_same_bits(shape: dict, upy) -> None:
 
 def test_a_board_gives_the_same_bits(qemu, tmp_path: Path) -> None:
     """With the kernels that each type has there, Thumb's or viper's."""
-    lines, jobs = [], []
-    for number, shape in enumerate(SHAPES.values()):
-        it = job(TYPES, shape, CONTEXTS["sinks"])
-        files = [tmp_path / f"{number}.{end}" for end in ("job", "data", "out")]
-        files[0].write_text(json.dumps(it.job))
-        files[1].write_bytes(it.data)
-        lines.append(" ".join([*map(str, files), "best"]))
-        jobs.append((it, files[2]))
-    (tmp_path / "list").write_text("\n".join(lines))
-    qemu.run(DEVICE / "cache_jobs.py", [tmp_path / "list"], arch="armv6m", timeout=300)
-    for it, out in jobs:
-        want, got = it.plain(), it.split(out.read_bytes())
+    jobs = [job(TYPES, shape, CONTEXTS["sinks"]) for shape in SHAPES.values()]
+
+    def run(listed: Path) -> None:
+        qemu.run(DEVICE / "cache_jobs.py", [listed], arch="armv6m", timeout=300)
+
+    for it, got in zip(jobs, together(jobs, tmp_path, run, "best"), strict=True):
+        want = it.plain()
         assert got[0].tobytes() == want[0].tobytes()
         assert got[1] == want[1]
 

@@ -1,5 +1,6 @@
 """The planner: the cache's own bytes, what fits, what to change, models of every kind."""
 
+import functools
 import json
 import math
 import struct
@@ -23,10 +24,12 @@ KIB, MIB = 1024, 1024**2
 STORIES = models.find("stories260k")
 
 
+@functools.cache
 def board(name):
     return targets.of_board(boards.load(name))
 
 
+@functools.cache
 def profile(name):
     return targets.of_profile(profiles.load(name))
 

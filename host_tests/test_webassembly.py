@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
-import integer_reference
+import numpy as np
 import pytest
 from fetched import need
+from jobs import together
 from test_bad_input import CASES
-from test_goldens import NAMES, Golden
+from test_goldens import NAMES, Golden, visible
 from webassembly import Webassembly, fetch
 
 DEVICE = Path(__file__).parent / "device"
@@ -57,13 +59,30 @@ def test_asking_for_native_kernels_is_refused_with_the_reason(wasm: Webassembly)
         wasm.run("from mpy_kv import kernels\nkernels.get('viper')\n")
 
 
+@pytest.fixture(scope="module")
+def results(
+    request: pytest.FixtureRequest, wasm: Webassembly, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[np.ndarray, bytes]]:
+    """Outputs and buffer of every golden that this session asks for, in one start."""
+    names = [
+        item.callspec.params["name"]
+        for item in request.session.items
+        if item.path == request.path and item.originalname == "test_the_goldens"
+    ]
+    folder = tmp_path_factory.mktemp("goldens")
+    shutil.copy(DEVICE / "cache_job.py", folder)
+
+    def run(listed: Path) -> None:
+        script = f"import sys\nsys.path.append({str(folder)!r})\n{(DEVICE / 'cache_jobs.py').read_text()}"
+        wasm.run(script, [listed], timeout=300)
+
+    found = together([Golden(name).runner for name in names], folder, run, "plain")
+    return dict(zip(names, found, strict=True))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_the_goldens(name: str, wasm: Webassembly) -> None:
-    golden = Golden(name)
-    outputs, buffer = golden.runner.unix(wasm, "plain")
-    job = golden.job
-    visible = integer_reference.Run(job["geometry"], job["cache"], golden.data).run(job["ops"]).visible()
-    assert golden.image(outputs, buffer, visible) == golden.want
+def test_the_goldens(name: str, results: dict[str, tuple[np.ndarray, bytes]]) -> None:
+    assert Golden(name).image(*results[name], visible(name)) == Golden(name).want
 
 
 def test_wrong_arguments_are_refused_as_elsewhere(wasm: Webassembly) -> None:
