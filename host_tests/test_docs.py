@@ -204,10 +204,13 @@ def test_a_marker_that_nobody_makes_is_refused(docs):
     assert 'page.md:1: no figure fsat; did you mean "fast"?' in err
 
 
-def test_the_list_tells_where_each_stands(docs):
-    status, out, _ = docs("--list")
+def test_the_list_tells_where_each_stands(docs, tmp_path):
+    status, out, _ = docs("--list", "--json", tmp_path / "docs.json")
     assert status == 0
-    assert "page.md:1" in out
+    listed = {one["name"]: one for one in json.loads((tmp_path / "docs.json").read_text())["figures"]}
+    assert [where.rpartition("/")[2] for where in listed["fast"]["where"]] == ["page.md:1"]
+    assert (listed["slow"]["producer"], listed["slow"]["tolerance"]) == ("work", "0.5% or 1 points")
+    assert listed["away"]["where"] == []
     assert "far, seconds: kvlab far (needs the download of x)" in " ".join(out.split())
 
 
@@ -231,6 +234,28 @@ def test_a_picture_carries_its_figures():
     assert picture.difference(told, drawn(3, {"heap": 1000}), EXACT) is None
     assert "1000" in str(picture.difference(told, drawn(2, {"heap": 1001}), EXACT))
     assert picture.difference(told, drawn(2, {"heap": 1001}), HEAP) is None
+
+
+def test_a_file_of_constants_is_checked_by_its_lines(tmp_path, monkeypatch):
+    """Line by line, within the tolerance; written only where one lies beyond it."""
+    monkeypatch.setattr(run.paths, "ROOT", tmp_path)
+    monkeypatch.setattr(markers, "pages", list)
+    place = tmp_path / "tools/constants.json"
+    place.parent.mkdir()
+    made = {"tools/constants.json": b'{\n  "heap": 1500\n}\n'}
+    producer = Producer(
+        "constants", "kvlab x", Cost.CHEAP, named(*made, tolerance=HEAP), lambda _: made, lambda: None
+    )
+    monkeypatch.setattr(registry, "all_producers", lambda: (producer,))
+    place.write_text('{\n  "heap": 1000\n}\n')
+    assert run.stored() == ["tools/constants.json"]
+    assert run.check().differences == []
+    assert run.write().changed == []
+    place.write_text('{\n  "heap": 900\n}\n')
+    (difference,) = run.check().differences
+    assert 'found "heap": 1500 for "heap": 900' in str(difference)
+    assert run.write().changed == [place]
+    assert place.read_bytes() == made["tools/constants.json"]
 
 
 # --- what this repository tells ------------------------------------------------------------------

@@ -21,16 +21,16 @@ from kvlab.boards import Board
 from kvlab.models import image as images
 from kvlab.models import llama2c
 from kvlab.models.load import load_checkpoint
-from kvlab.plan import llama, program
+from kvlab.plan import llama, program, targets
 from kvlab.plan.shape import Model
 from mpy_kv import geometry_for
 from mpy_kv.codecs import NAMES
 
 # The board whose emulator stands for each MicroPython port, as measured.json has them.
 BOARDS = {"rp2": "rp2040", "esp32": "esp32s3", "qemu": "qemu_arm"}
-RESOLUTION_BYTES = 128
+RESOLUTION_BYTES = 256
 TOKENS = 2  # a token allocates nothing, so these need what 40 do
-STEP_BYTES = 1024  # how far from a guess the search begins
+STEP_BYTES = 512  # how far from a guess the search begins
 GUESS_BYTES = 115_000  # beside the buffer
 WINDOWS = (128, 256)
 POLICIES = ("lru-attention", "lru-peak", "lfu-decay")  # one of each kind that the device tells apart
@@ -104,19 +104,20 @@ def measure(port: str, done: Callable[[int], None] = lambda _: None) -> dict[str
     """What measured.json holds of a port."""
     board = boards.load(BOARDS[port])
     mapped = board.memory_mapped_flash
-    guesses: dict[str, int] = {}
+    target = targets.of_board(board)
+    before = program.known(port)
 
-    def beside(subject: Subject, key: str, **asked: Any) -> int:
-        """The heap less the buffer."""
+    def beside(subject: Subject, **asked: Any) -> int:
+        """The heap less the buffer. The search begins where it ended the last time."""
         model, codec = subject.model, asked.get("codec", "int8")
         window = asked["window"]
         sinks = 0 if asked.get("policy") else story.USUAL_SINKS
         buffer = _buffer_bytes(model, codec, window, sinks)
-        start = guesses.get(key, guesses.get("first", GUESS_BYTES))
+        start = GUESS_BYTES
+        if before:
+            start = sum(part.bytes for part in target.beside(model, sinks, codec, asked.get("policy"), window))
         heap, seen = needed(board, subject, buffer + start, **asked)
-        assert seen["buffer_bytes"] == buffer, (key, buffer, seen["buffer_bytes"])
-        guesses[key] = heap - buffer
-        guesses.setdefault("first", heap - buffer)
+        assert seen["buffer_bytes"] == buffer, (buffer, seen["buffer_bytes"])
         done(1)
         return heap - buffer
 
@@ -126,13 +127,13 @@ def measure(port: str, done: Callable[[int], None] = lambda _: None) -> dict[str
     command = f"kvlab stories --board {board.name} --tokens 40"
     subjects = {f"shipped {i + 1}": subject for i, subject in enumerate(shipped())}
     at = {
-        name: max(beside(subject, name, window=window) for window in WINDOWS)
+        name: max(beside(subject, window=window) for window in WINDOWS)
         for name, subject in subjects.items()
     }
-    deep = {c.layers: beside(made(c), "deep", window=WINDOWS[0]) - arrays(made(c)) for c in (DEEP, DEEPER)}
+    deep = {c.layers: beside(made(c), window=WINDOWS[0]) - arrays(made(c)) for c in (DEEP, DEEPER)}
     layer = -(-(deep[DEEPER.layers] - deep[DEEP.layers]) // (DEEPER.layers - DEEP.layers))
     then = {"deep": deep[DEEP.layers] - layer * DEEP.layers}
-    broad = beside(made(BROAD), "broad", window=WINDOWS[0])
+    broad = beside(made(BROAD), window=WINDOWS[0])
     first = {"broad": broad - 2 * program.workspace_bytes(made(BROAD).model)}
     for name, subject in subjects.items():
         with_workspace = max(first.values()) + 2 * program.workspace_bytes(subject.model)
@@ -144,13 +145,13 @@ def measure(port: str, done: Callable[[int], None] = lambda _: None) -> dict[str
             then[name] = max(then.values()) + more
     base, subject, window = at["shipped 1"], subjects["shipped 1"], WINDOWS[0]
     codecs = {
-        codec: beside(subject, "codec", window=window, codec=codec) - base
+        codec: beside(subject, window=window, codec=codec) - base
         for codec in NAMES
         if codec != "int8"
     }
     tables = program.table_bytes(window, 0)
     policies = {
-        policy: beside(subject, "policy", window=window, policy=policy) - base - tables for policy in POLICIES
+        policy: beside(subject, window=window, policy=policy) - base - tables for policy in POLICIES
     }
     return {
         "workspace": _most(first, command, "beside the buffer, the app's workspace and its copy"),

@@ -46,7 +46,17 @@ class Program:
 
 def of_port(port: str) -> Program:
     """The program on a MicroPython port. KeyError where it was not measured."""
-    return parse(json.loads(MEASURED.read_text(encoding="utf-8"))[port])
+    return parse(_measured()[port])
+
+
+def known(port: str) -> bool:
+    """Whether it was measured."""
+    return port in _measured()
+
+
+def _measured() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8"))
+    return found
 
 
 def parse(found: Mapping[str, Any]) -> Program:
