@@ -558,6 +558,9 @@ def test_the_question_of_the_story(kvlab):
     assert kvlab(*words, "rp2350")[3]["largest_context_tokens"] == 512
     for window, status in ((512, 0), (513, 1)):  # sinks as there is room for, as the app has it
         assert kvlab(*words, "rp2350", "--window", window)[0] == status
+    for name in boards.names():  # what each board's program asks for fits it
+        assert kvlab(*words, name)[0] == 0, name
+    assert kvlab(*words, "esp32")[3]["window"] == 64
     status, _, err, _ = kvlab("--model", "stories", "--profile", "soc")
     assert (status, err) == (2, "kvlab: error: --tokens: needed with --profile, or --window\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from unix_port import launcher
 _COMPLAINT = "stories: error: "
 _FIGURES = "figures"  # the file the app writes them to
 USUAL_SINKS = 4  # what the app takes unless it is told
+USUAL_WINDOW = 256  # the same, where the board's main.py asks for no other
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,15 @@ def in_heap(board: Board, image: bytes, telling: Telling, heap_bytes: int) -> di
         _judge(report, telling)
         seen: dict[str, Any] = json.loads((place / _FIGURES).read_text())
     return seen
+
+
+def usual_window(board: Board) -> int:
+    """The window that the board's main.py asks for, where a model was trained for as much."""
+    source = (paths.BOARDS / board.name / "main.py").read_text(encoding="utf-8")
+    for line in ast.parse(source).body:
+        if isinstance(line, ast.Assign) and [ast.unparse(to) for to in line.targets] == ["WINDOW"]:
+            return int(ast.literal_eval(line.value))
+    return USUAL_WINDOW
 
 
 def _with_sinks(telling: Telling, image: bytes) -> Telling:

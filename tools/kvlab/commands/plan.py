@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kvlab import boards, output, profiles
+from kvlab import boards, output, profiles, story
 from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
 from kvlab.plan.program import RING
@@ -14,8 +14,6 @@ from kvlab.plan.shape import Model
 from kvlab.plan.sizes import CODECS, WEIGHTS, Layers
 from mpy_kv.eviction import tokens as tokens_kept
 from mpy_kv.geometry import SINKS
-
-USUAL_WINDOW = 256  # of the app on a board, which takes fewer where the model was trained for fewer
 
 
 @click.command(
@@ -152,10 +150,11 @@ def _window(budget: int, window: int | None, sinks: int, policy: str | None) -> 
 
 
 def _usual_window(model: Model, target: targets.Target, sinks: int) -> int:
-    """The window that the app on a board takes by itself. BadInput on a profile, which has none."""
+    """The window that the board's program takes by itself. BadInput on a profile, which has none."""
     if target.board is None:
         raise BadInput("--tokens: needed with --profile, or --window")
-    return max(1, min(USUAL_WINDOW, (model.seq_len or USUAL_WINDOW) - sinks))
+    usual = story.usual_window(target.board)
+    return max(1, min(usual, (model.seq_len or usual) - sinks))
 
 
 def _other_boards(found: planner.Plan) -> list[str]:
