@@ -236,6 +236,28 @@ def test_only_what_changed_is_copied(kvlab, deploy_to, board, tmp_path):
     assert [entry["path"] for entry in json.loads(report.read_text())["copied"]] == ["lib/mpy_kv/arena.py"]
 
 
+@pytest.mark.parametrize("how", [[], ["--mpy"]], ids=["py", "mpy"])
+def test_the_package_alone(kvlab, board, tmp_path, how):
+    """For a program of one's own: main.py and a model that are there stay as they are."""
+    mpremote(board, "exec", "f=open('main.py','w'); f.write('print(5)'); f.close()")
+    report = tmp_path / "deploy.json"
+    words = ["deploy", "--board", "rp2040", "--port", board.port, "--force", "--app", "none", *how]
+    status, out, err = kvlab(*words, "--json", report)
+    assert status == 0, err
+    assert "model" not in out
+    assert out.endswith("then import mpy_kv\n")
+    copied = [entry["path"] for entry in json.loads(report.read_text())["copied"]]
+    assert "lib/mpy_kv/cache" + (".mpy" if how else ".py") in copied
+    assert all(path.startswith("lib/mpy_kv/") for path in copied)
+    assert mpremote(board, "exec", ATTEND) == "True 0"
+    assert mpremote(board, "exec", "exec(open('main.py').read())") == "5"
+    status, out, err = kvlab(*words, "--model-in", "file")
+    assert (status, err) == (
+        2,
+        "kvlab: error: --model-in: has no effect with --app none; leave one of them out\n",
+    )
+
+
 def test_mip_installs_the_package(board):
     mpremote(board, "mip", "install", "./package.json")
     assert mpremote(board, "exec", ATTEND) == "True 0"

@@ -70,25 +70,25 @@ def _functions(source):
     That is imports and constants, from `import micropython` on. A text is read as one object: its lines,
     kept between what reading them leaves behind, would cut the heap into pieces smaller than itself.
     """
-    head = name = text = ""
+    head = name = ""
     start = at = 0
-    while True:
-        line = source.readline()
-        at += len(line)
-        if line.startswith("def "):
+    for line in source:
+        if line.startswith("@"):
+            source.seek(start)
+            text = source.read(at - start)
+            if name:
+                text = head + text
+                yield name, text
+            else:
+                head = text[max(0, text.find("import micropython")) :]
+            text = None
+            start = at
+            source.seek(at + len(line))
+        elif line.startswith("def "):
             name = line[4 : line.find("(")]
-        if line and not line.startswith("@"):
-            continue
-        source.seek(start)
-        start = at - len(line)
-        text = source.read(start - source.tell())
-        if name:
-            yield name, head + text
-        else:
-            head = text[max(0, text.find("import micropython")) :]
-        if not line:
-            return
-        source.seek(at)
+        at += len(line)
+    source.seek(start)
+    yield name, head + source.read(at - start)
 
 
 def load_native(path, package=None, skip=()):

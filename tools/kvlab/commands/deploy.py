@@ -9,13 +9,14 @@ import click
 
 from kvlab import boards, options, output, paths
 from kvlab.boards import Board
-from kvlab.deploy import APPS, PLACES
+from kvlab.deploy import APPS, NO_APP, PLACES
 from kvlab.errors import BadInput
 
 if TYPE_CHECKING:  # mpremote is slow to import, and --help does without
     from kvlab.deploy.identity import Identity
     from kvlab.deploy.link import Link
 
+_OF_MODEL = ("model", "tokenizer", "place")  # parameters
 DEFAULT_MODEL = paths.BOARDS / "models" / "stories.mkvm"
 
 
@@ -34,6 +35,7 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
   kvlab deploy --board rp2040 --mpy --port /dev/ttyACM0
   kvlab deploy --board esp32s3 --port /dev/ttyUSB0 --mpy \\
       --model stories260K.bin
+  kvlab deploy --board rp2040 --mpy --app none
   kvlab deploy --board rp2040 --mpy --dry-run
 """
 )
@@ -48,7 +50,11 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
     "--port", metavar="PORT", help="Its serial port [default: the USB one, if there is just one]."
 )
 @click.option(
-    "--app", type=click.Choice(APPS), default="stories", show_default=True, help="The app to copy."
+    "--app",
+    type=click.Choice(APPS),
+    default="stories",
+    show_default=True,
+    help="The app to copy; none: mpy_kv alone, for a program of your own.",
 )
 @click.option(
     "--model",
@@ -89,7 +95,8 @@ def command(
     force: bool,
     json_path: Path | None,
 ) -> None:
-    """Copy mpy_kv, an app, its main.py and a model to a board that runs MicroPython.
+    """Copy mpy_kv, an app, its main.py and a model to a board that runs MicroPython; with --app none mpy_kv
+    alone.
 
     Files that are already right are skipped, each copy is verified before it takes its name, and old
     modules of ours are removed: it may be interrupted and repeated at will. A main.py that is not ours
@@ -103,9 +110,13 @@ def command(
     from kvlab.deploy.link import any_port, connected
     from kvlab.models.load import load_image
 
-    words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
-    image = load_image(options.existing_file(model, "--model"), words)
-    wish = Wish(board, app, image.data, mpy=mpy, place=place)
+    if app == NO_APP:
+        options.no_effect("has no effect with --app none; leave one of them out", *_OF_MODEL)
+        wish = Wish(board, app, b"", mpy=mpy)
+    else:
+        words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
+        image = load_image(options.existing_file(model, "--model"), words)
+        wish = Wish(board, app, image.data, mpy=mpy, place=place)
     if dry_run and port is None and not any_port():
         options.no_effect("no board is connected that could be another one", "force")
         if place == "romfs":
@@ -155,12 +166,13 @@ def show(f: dict[str, Any]) -> None:
     board = f"{f['machine']}, MicroPython {f['micropython']}, {f['port']}"
     if f["port"] is None:
         board = f"{f['board']}: none is connected, so as to an empty one"
+    model = "" if f["model_in"] is None else " with the model"
     rows = [
         ("board", board),
-        (f"{would}copied", f"{len(f['copied'])} files, {output.size(f['copied_bytes'])} with the model"),
+        (f"{would}copied", f"{len(f['copied'])} files, {output.size(f['copied_bytes'])}{model}"),
         ("unchanged", f"{len(f['unchanged'])} files"),
         (f"{would}removed", f"{len(f['removed'])} files of ours that are no more"),
-        ("model", f"{output.size(f['model_bytes'])}, {place}"),
+        *([("model", f"{output.size(f['model_bytes'])}, {place}")] if model else []),
         ("file system", f"{output.size(f['free_bytes'])} free before"),
     ]
     if f["kept_main"]:
@@ -172,4 +184,6 @@ def show(f: dict[str, Any]) -> None:
         for path in f["removed"]:
             click.echo(f"  remove  {path}")
     else:
-        click.echo(f"Watch it: mpremote connect {f['port']} repl, then Ctrl-D starts main.py")
+        how = "Watch it" if model else "Use it"
+        then = "Ctrl-D starts main.py" if model else "import mpy_kv"
+        click.echo(f"{how}: mpremote connect {f['port']} repl, then {then}")

