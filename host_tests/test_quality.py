@@ -301,6 +301,7 @@ def test_the_command(kvlab, place, tiny, tmp_path):
     # Kept: the same again, to the last bit.
     assert kvlab(*words, "--no-plot", "--json", out)[0] == 0
     again = json.loads(out.read_text())
+    assert again.pop("settings") == {**found.pop("settings"), "gate": None}
     assert again == {key: value for key, value in found.items() if key != "gate"}
 
 

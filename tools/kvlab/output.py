@@ -92,7 +92,8 @@ def with_settings(figures: dict[str, Any], **resolved: Any) -> dict[str, Any]:
         return figures
     settings: dict[str, Any] = {"command": context.command_path.partition(" ")[2]}
     for param in context.command.params:
-        if param.name in context.params and not isinstance(param.type, click.Path):
+        of_output = isinstance(param.type, click.Path) or param.name == "no_plot"
+        if param.name in context.params and not of_output:
             shown = getattr(param.type, "setting", _setting)
             settings[long_name(param).lstrip("-").replace("-", "_")] = shown(context.params[param.name])
     unknown = resolved.keys() - settings.keys()

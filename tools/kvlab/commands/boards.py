@@ -33,13 +33,13 @@ def show(known: list[Board]) -> None:
                 board.name,
                 board.title,
                 f"{board.machine.clock_hz / 1e6:g} MHz",
-                output.size(board.machine.heap_bytes),
-                output.size(board.machine.largest_object_bytes),
-                output.size(board.machine.flash_bytes),
+                f"{board.machine.heap_bytes:,}",
+                f"{board.machine.largest_object_bytes:,}",
+                f"{board.machine.flash_bytes:,}",
             )
             for board in known
         ],
-        ("board", "", "clock", "heap", "largest object", "storage"),
+        ("board", "", "clock", "heap\n(bytes)", "largest\nobject\n(bytes)", "storage\n(bytes)"),
     )
 
 
