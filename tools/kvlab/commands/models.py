@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,10 @@ HEADER = (
 def _row(m: Model) -> tuple[str, ...]:
     local = [window for window in m.windows if window is not None]
     heads = f"{m.heads} on {m.latent} values" if m.latent else f"{m.heads} on {m.kv_heads} of {m.head_dim}"
+    layers = str(m.layers) if len(m.cached) == m.layers else f"{m.layers}, {len(m.cached)} with a cache"
     return (
         m.id,
-        str(m.layers),
+        layers,
         m.attention,
         heads,
         f"{local[0]:,} tokens in {len(local)}" if local else "",
@@ -61,7 +63,8 @@ def _row(m: Model) -> tuple[str, ...]:
 
 def figures(m: Model) -> dict[str, Any]:
     return {
-        **vars(m),
+        **asdict(m),
+        "windows": m.windows,
         "values_per_token": m.values_per_token,
         "kv_bytes_per_token": {codec: sizes.need(m, 1, codec).kv_bytes for codec in sizes.CODECS},
     }

@@ -11,7 +11,7 @@ from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
 from kvlab.plan.program import RING
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import CODECS, WEIGHTS, Layers
+from kvlab.plan.sizes import CODECS, WEIGHTS, WEIGHTS_GROUP, Layers, weight_bits
 from mpy_kv.eviction import tokens as tokens_kept
 from mpy_kv.geometry import SINKS
 
@@ -75,8 +75,10 @@ from mpy_kv.geometry import SINKS
 )
 @click.option(
     "--weights",
-    type=click.Choice(WEIGHTS),
-    help="How weights are stored [default: float16; int8 on microcontrollers, as in a board image].",
+    type=click.Choice(list(WEIGHTS)),
+    help=f"How weights are stored: int4 takes {weight_bits('int4'):g} bits a weight and int8"
+    f" {weight_bits('int8'):g}, with a scale for {WEIGHTS_GROUP} of them [default: float16; int8 on"
+    " microcontrollers, as in a board image].",
 )
 @output.json_option
 def command(
@@ -109,7 +111,7 @@ def command(
         if weights not in (None, "int8"):
             raise BadInput(f"--weights {weights}: a board reads a board image, which has int8")
     else:
-        target = targets.of_profile(profiles.load(profile or ""))
+        target = _profile(profile or "")
     shape = models.find(model)
     usual = 0 if policy not in (None, RING) else SINKS
     if budget is not None:
@@ -129,8 +131,8 @@ def command(
     found = planner.plan(shape, target, question)
     if target.board is not None and (firmware := boards.firmware_of(target.board)) is not None:
         found.stand_in(firmware.name, planner.largest_window(shape, targets.of_board(firmware), question))
-    if not found.fits and board is not None:
-        found.advice += _other_boards(found)
+    if not found.fits:
+        found.advice += _others(found)
     show(found)
     if json_path is not None:
         output.write_json(json_path, found.figures(), codec=question.codec, weights=question.weights)
@@ -157,13 +159,16 @@ def _usual_window(model: Model, target: targets.Target, sinks: int) -> int:
     return max(1, min(usual, (model.seq_len or usual) - sinks))
 
 
-def _other_boards(found: planner.Plan) -> list[str]:
-    others = [
-        name
-        for name in boards.real_names()
-        if planner.fits(found.model, targets.of_board(boards.load(name)), found.question)
-    ]
-    return [f"fits as it is on --board {', '.join(others)}"] if others else []
+def _others(found: planner.Plan) -> list[str]:
+    """The other boards, or profiles, that have room for it."""
+    kind, names = found.target.kind, boards.real_names() if found.target.board else profiles.names()
+    read = (lambda name: targets.of_board(boards.load(name))) if found.target.board else _profile
+    others = [name for name in names if planner.fits(found.model, read(name), found.question)]
+    return [f"--{kind} {' or '.join(others)}: there it fits as it is"] if others else []
+
+
+def _profile(name: str) -> targets.Target:
+    return targets.of_profile(profiles.load(name))
 
 
 def show(found: planner.Plan) -> None:
@@ -181,9 +186,8 @@ def show(found: planner.Plan) -> None:
         ("answer", "fits" if found.fits else "does not fit"),
         ("KV, visible", output.size(q.batch * one.kv_bytes)),
     ]
-    local = [part for part in one.layers if part.window is not None]
-    if local and len(one.layers) > 1:
-        rows.append(("layers", "; ".join(_kind(part) for part in one.layers)))
+    if len(one.layers) > 1 or len(m.cached) < m.layers:
+        rows.append(("layers", _kinds(m, one.layers)))
     rows += [
         ("largest context", f"{found.largest_context:,} tokens{_trained(found)}"),
         ("most requests at once", f"{found.most_requests:,} of that size"),
@@ -231,12 +235,25 @@ def _largest_window(found: planner.Plan) -> str:
 def _heads(m: Model) -> str:
     if m.latent:
         return f"{m.heads} heads on a latent of {m.latent} values"
-    return f"{m.heads} heads on {m.kv_heads} KV heads of {m.head_dim} values"
+    kinds = sorted({(layer.kv_heads, layer.head_dim, layer.v_dim) for layer in m.cached})
+    return f"{m.heads} heads on " + ", or ".join(
+        f"{kv_heads} KV heads of {head_dim} values" + (f" ({v_dim} in V)" if v_dim != head_dim else "")
+        for kv_heads, head_dim, v_dim in kinds
+    )
 
 
-def _kind(part: Layers) -> str:
-    seen = "all tokens" if part.window is None else f"{part.window:,} tokens"
-    return f"{part.count} see {seen}"
+def _kinds(m: Model, parts: tuple[Layers, ...]) -> str:
+    """The layers of every kind, those without a cache last."""
+    shapes = {(part.kv_heads, part.head_dim, part.v_head_dim) for part in parts}
+    said = []
+    for part in parts:
+        text = f"{part.count} see " + ("all tokens" if part.window is None else f"{part.window:,} tokens")
+        if len(shapes) > 1:
+            text += f" with {part.kv_heads} KV heads of {part.head_dim}"
+        said.append(text)
+    if len(m.cached) < m.layers:
+        said.append(f"{m.layers - len(m.cached)} keep none of their own")
+    return "; ".join(said)
 
 
 def _trained(found: planner.Plan) -> str:

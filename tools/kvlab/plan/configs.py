@@ -9,40 +9,49 @@ from typing import Any
 from kvlab import facts
 from kvlab.errors import BadInput
 from kvlab.models import llama2c
-from kvlab.plan.llama import image_bytes, layer_parameters, of_llama
-from kvlab.plan.shape import Model, attention_name
+from kvlab.plan.layers import layers_of
+from kvlab.plan.llama import image_bytes, of_llama
+from kvlab.plan.shape import Layer, Model, attention_name
 
 SCHEMA = Path(__file__).with_name("config.schema.json")
 
 
+# What a model's kind has of norms and biases beside two norms a layer.
+_FOUR_NORMS = {"gemma2", "gemma3", "gemma3_text"}
+_QK_NORMS = {"gemma3", "gemma3_text", "qwen3"}
+_QKV_BIAS = {"qwen2"}
+_LATENT_NORMS = {"deepseek_v2", "deepseek_v3", "deepseek_v32"}
+# Where a model of several inputs keeps the part that writes text.
+_TEXT = ("text_config", "language_config", "llm_config")
+# Of a model with an encoder: its decoder's keys, in place of those of its encoder.
+_DECODER = {
+    "num_hidden_layers": ("decoder_layers", "num_decoder_layers", "num_layers"),
+    "num_attention_heads": ("decoder_attention_heads", "num_heads"),
+    "hidden_size": ("d_model",),
+    "intermediate_size": ("decoder_ffn_dim", "d_ff"),
+    "head_dim": ("d_kv",),
+}
+
+
 def from_config(config: Any, name: str, where: str) -> Model:
     """A model from a config.json. BadInput, which starts with `where`, names the key that cannot be."""
-    if isinstance(config, Mapping) and config.get("text_config") is not None:
-        config, where = config["text_config"], f"{where}: text_config"
+    config, where, warnings = _of_text(config, where)
     facts.check(config, SCHEMA, where)
-    layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
-    dim, hidden = config["hidden_size"], config["intermediate_size"]
-    kv_heads = config.get("num_key_value_heads") or heads
-    latent, head_dim, attention = 0, 0, "MLA"
-    if config.get("kv_lora_rank"):
-        latent = config["kv_lora_rank"] + config["qk_rope_head_dim"]
-    else:
-        head_dim = config.get("head_dim")
-        if head_dim is None and dim % heads:
-            raise BadInput(
-                f"{where}: hidden_size {dim} is not divisible by num_attention_heads {heads},"
-                " and there is no head_dim"
-            )
-        head_dim = head_dim or dim // heads
-        attention = attention_name(heads, kv_heads)
-        if heads % kv_heads:
-            raise BadInput(
-                f"{where}: num_attention_heads {heads} is not a multiple of num_key_value_heads {kv_heads}"
-            )
-    windows, warnings = _windows(config, layers, where)
+    layers, dim, hidden = (config[key] for key in ("num_hidden_layers", "hidden_size", "intermediate_size"))
+    cached, more = layers_of(config, where)
+    warnings += more
+    # What the model states for itself; a list stands for its largest.
+    most = max(cached, key=lambda layer: layer.values)
+    latent, heads, kv_heads = most.latent, most.heads, most.kv_heads
+    attention = "MLA" if latent else attention_name(heads, kv_heads)
     vocab = config.get("vocab_size")
-    per_layer = _attention_parameters(config, dim, heads, kv_heads, head_dim)
-    inner, read, more = _inner_parameters(config, layers, per_layer, dim, hidden, where)
+    if isinstance(hidden, list):
+        if len(hidden) != layers:
+            raise BadInput(
+                f"{where}: intermediate_size has {len(hidden)} entries for {layers} num_hidden_layers"
+            )
+        hidden = -(-sum(hidden) // layers)  # on average: it matters to the weights alone
+    inner, read, more = _inner_parameters(config, cached, dim, hidden, where)
     tied = config.get("tied_embeddings", config.get("tie_word_embeddings"))
     warnings += more
     if vocab is None:
@@ -51,7 +60,7 @@ def from_config(config: Any, name: str, where: str) -> Model:
         warnings += ("the embedding is counted twice: whether the classifier shares it is not known",)
     table = (vocab or 0) * dim
     model = Model(
-        *(name, config.get("title", name), layers, heads, kv_heads, head_dim, windows),
+        *(name, config.get("title", name), layers, heads, kv_heads, most.head_dim, cached),
         config.get("max_position_embeddings"),
         *(dim, hidden, vocab, attention, latent),
         parameters=inner + table * (1 if tied else 2),
@@ -60,11 +69,10 @@ def from_config(config: Any, name: str, where: str) -> Model:
         note=config.get("note", ""),
         warnings=warnings,
     )
-    stated = config.get("kv_elements_per_token")
-    if stated is not None and stated != model.values_per_token:
-        raise BadInput(
-            f"{where}: kv_elements_per_token {stated} is not the {model.values_per_token} of its shape"
-        )
+    for key, value in (("kv_elements_per_token", model.values_per_token), ("parameters", model.parameters)):
+        stated = config.get(key)
+        if stated is not None and stated != value:
+            raise BadInput(f"{where}: {key} {stated} is not the {value} of its shape")
     if config.get("tokenizer_bytes") is None or vocab is None:
         return model
     shape = llama2c.Config(
@@ -75,38 +83,44 @@ def from_config(config: Any, name: str, where: str) -> Model:
     return Model(**{**vars(named), "sources": model.sources, "note": model.note})
 
 
-def _windows(
-    config: Mapping[str, Any], layers: int, where: str
-) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
-    """The window of each layer, and what to warn of."""
-    window = config.get("sliding_window")
-    if window is None or config.get("use_sliding_window") is False:
-        return (None,) * layers, ()
-    windowed = config.get("sliding_window_layers")
-    kinds = config.get("layer_types")
-    if windowed is None and kinds is None:
-        return (None,) * layers, (
-            f"sliding_window {window} is not counted: {where} does not say in which layers it holds",
-        )
-    if windowed is None:
-        assert kinds is not None
-        if len(kinds) != layers:
-            raise BadInput(f"{where}: layer_types has {len(kinds)} entries for {layers} num_hidden_layers")
-        windowed = [i for i, kind in enumerate(kinds) if kind == "sliding_attention"]
-    if windowed and max(windowed) >= layers:
+def _of_text(config: Any, where: str) -> tuple[Any, str, tuple[str, ...]]:
+    """The part of a config that describes what writes text, where it was found, and what to warn of."""
+    for key in _TEXT:
+        inner = config.get(key) if isinstance(config, Mapping) else None
+        if inner is not None:
+            where = f"{where}: {key}"
+            outer = {"tie_word_embeddings": config.get("tie_word_embeddings")}
+            config = {**outer, **inner} if isinstance(inner, Mapping) else inner
+            break
+    if not isinstance(config, Mapping) or not config.get("is_encoder_decoder"):
+        return config, where, ()
+    # Its own keys are the encoder's, or of both: none may stand for the decoder's in silence.
+    found = {
+        key: next((config[name] for name in names if config.get(name) is not None), None)
+        for key, names in _DECODER.items()
+    }
+    if found["num_hidden_layers"] is None:
         raise BadInput(
-            f"{where}: sliding_window_layers names layer {max(windowed)}; the last is {layers - 1}"
+            f"{where}: is_encoder_decoder: the decoder's layers are not said"
+            f" ({', '.join(_DECODER['num_hidden_layers'])})"
         )
-    chosen = set(windowed)
-    return tuple(window if i in chosen else None for i in range(layers)), ()
+    names = {name for each in _DECODER.values() for name in each}
+    encoder = ("encoder_", "decoder_layerdrop")
+    kept = {key: value for key, value in config.items() if key not in names and not key.startswith(encoder)}
+    said = (
+        "keys and values of the encoder's tokens are not counted: every layer of the decoder keeps as much"
+        " for each of them as for one of its own",
+        "weights of the decoder alone, without those that attend the encoder",
+    )
+    return {**kept, **{key: value for key, value in found.items() if value is not None}}, where, said
 
 
-def _attention_parameters(
-    config: Mapping[str, Any], dim: int, heads: int, kv_heads: int, head_dim: int
-) -> int:
+def _attention_parameters(config: Mapping[str, Any], dim: int, layer: Layer) -> int:
     """Of the attention matrices of one layer."""
-    if not config.get("kv_lora_rank"):
-        return layer_parameters(dim, 0, heads, kv_heads, head_dim)
+    heads, kv_heads = layer.heads, layer.kv_heads
+    if not layer.latent:
+        queries, keys = heads * layer.head_dim, kv_heads * layer.head_dim
+        return dim * (queries + keys + kv_heads * layer.v_dim + heads * layer.v_dim)
     q, kv, rope = config.get("q_lora_rank"), config["kv_lora_rank"], config["qk_rope_head_dim"]
     nope, v = config["qk_nope_head_dim"], config["v_head_dim"]
     queries = heads * (nope + rope)
@@ -115,16 +129,36 @@ def _attention_parameters(
     return count
 
 
+def _small_parameters(config: Mapping[str, Any], dim: int, layer: Layer) -> int:
+    """Of the norms and biases of one layer, as far as a config or the kind of its model tells of them."""
+    kind = config.get("model_type")
+    count = dim * (4 if kind in _FOUR_NORMS else 2)
+    if layer.latent:
+        return count + (
+            (config.get("q_lora_rank") or 0) + config["kv_lora_rank"] if kind in _LATENT_NORMS else 0
+        )
+    if kind in _QK_NORMS:
+        count += 2 * layer.head_dim
+    if kind in _QKV_BIAS or config.get("attention_bias"):
+        count += (layer.heads + layer.kv_heads) * layer.head_dim + layer.kv_heads * layer.v_dim
+    return count
+
+
 def _inner_parameters(
-    config: Mapping[str, Any], layers: int, attention: int, dim: int, hidden: int, where: str
+    config: Mapping[str, Any], cached: tuple[Layer, ...], dim: int, hidden: int, where: str
 ) -> tuple[int, int, tuple[str, ...]]:
-    """Parameters of all layers' matrices, how many of them one token reads, and what to warn of."""
+    """Parameters of all but the embedding, how many of them one token reads, and what to warn of."""
+    layers = config["num_hidden_layers"]
+    each = [
+        _attention_parameters(config, dim, layer) + _small_parameters(config, dim, layer) for layer in cached
+    ]
+    attention = sum(each) + (layers - len(each)) * max(each) + dim
     moe = config.get("moe")
     if moe is None:
         warn: tuple[str, ...] = ()
-        if any("experts" in key for key in config):
+        if any("experts" in key and value for key, value in config.items()):
             warn = ("weights of one expert only: mixtures are not read from a config.json",)
-        total = layers * (attention + 3 * dim * hidden)
+        total = attention + layers * 3 * dim * hidden
         return total, total, warn
     dense, shared = moe["first_k_dense"], moe["n_shared_experts"]
     experts, active = moe["n_routed_experts"], moe["n_activated_experts"]
@@ -133,7 +167,8 @@ def _inner_parameters(
             raise BadInput(f"{where}: moe.{key} {value} is more than the {most} there are")
     expert = 3 * dim * moe["moe_intermediate_size"]
     sparse = layers - dense
-    common = layers * attention + dense * 3 * dim * hidden + sparse * dim * experts
+    router = dim * experts + (experts if config.get("topk_method") == "noaux_tc" else 0)
+    common = attention + dense * 3 * dim * hidden + sparse * router
     return (
         common + sparse * expert * (experts + shared),
         common + sparse * expert * (active + shared),

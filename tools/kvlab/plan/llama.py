@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from kvlab.models import image as images
 from kvlab.models import llama2c
-from kvlab.plan.shape import Model, attention_name
+from kvlab.plan.shape import Model, alike, attention_name
 
 ENTRY_BYTES = 24  # of the tensor table
 
 
-def of_llama(
-    c: llama2c.Config, name: str, source: str, size: int, warnings: tuple[str, ...] = ()
-) -> Model:
+def of_llama(c: llama2c.Config, name: str, source: str, size: int, warnings: tuple[str, ...] = ()) -> Model:
     table = c.vocab * c.dim
-    inner = layer_parameters(c.dim, c.hidden, c.heads, c.kv_heads, c.head_dim) * c.layers
+    inner = layer_parameters(c.dim, c.hidden, c.heads, c.kv_heads, c.head_dim) * c.layers + c.dim
+    layers = alike(c.layers, c.heads, c.kv_heads, c.head_dim)
     return Model(
-        *(name, source, c.layers, c.heads, c.kv_heads, c.head_dim, (None,) * c.layers, c.seq_len),
+        *(name, source, c.layers, c.heads, c.kv_heads, c.head_dim, layers, c.seq_len),
         *(c.dim, c.hidden, c.vocab, attention_name(c.heads, c.kv_heads)),
-        parameters=inner + table * (1 if c.shared else 2) + (2 * c.layers + 1) * c.dim,
+        parameters=inner + table * (1 if c.shared else 2),
         read_parameters=inner + table,
         image_bytes=size,
         image_read_bytes=image_read_bytes(c),
@@ -27,8 +26,8 @@ def of_llama(
 
 
 def layer_parameters(dim: int, hidden: int, heads: int, kv_heads: int, head_dim: int) -> int:
-    """Of the matrices of one Llama layer."""
-    return 2 * dim * heads * head_dim + 2 * dim * kv_heads * head_dim + 3 * dim * hidden
+    """Of the matrices and the two norms of one Llama layer."""
+    return 2 * dim * heads * head_dim + 2 * dim * kv_heads * head_dim + 3 * dim * hidden + 2 * dim
 
 
 def image_bytes(c: llama2c.Config, tokenizer_bytes: int) -> int:

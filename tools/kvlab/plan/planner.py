@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from kvlab.errors import BadInput
 from kvlab.plan.program import RING
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import CODECS, MOST_GROUP, WEIGHTS, Need, need, sinks_of
+from kvlab.plan.sizes import CODECS, MOST_GROUP, WEIGHTS, Need, need, sinks_of, weight_bits
 from kvlab.plan.targets import Part, Target
 from mpy_kv.codecs import NAMES as STORED
 
@@ -129,11 +130,15 @@ def pack(areas: Sequence[int], largest: int, buffers: Sequence[int], rest: int) 
     small objects into what is left of them together.
     """
     free = list(areas)
-    for size in sorted(buffers, reverse=True):
-        fitting = [i for i, left in enumerate(free) if size <= left]
-        if size > largest or not fitting:
+    for size, count in sorted(Counter(buffers).items(), reverse=True):
+        if size > largest:
             return False
-        free[min(fitting, key=lambda i: free[i])] -= size
+        for i in sorted(range(len(free)), key=lambda i: free[i]):  # the smallest area that takes it first
+            here = min(count, free[i] // size)
+            free[i] -= here * size
+            count -= here
+        if count:
+            return False
     return sum(free) >= rest
 
 
@@ -142,7 +147,7 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
     q = question
     if q.batch < 1:
         raise BadInput(f"--batch {q.batch}: must be at least 1")
-    for name, codec, known in (("--codec", q.codec, list(CODECS)), ("--weights", q.weights, WEIGHTS)):
+    for name, codec, known in (("--codec", q.codec, CODECS), ("--weights", q.weights, WEIGHTS)):
         if codec not in known:
             raise BadInput(f"{name} {codec}: unknown; known: {', '.join(known)}")
     _check_policy(q)
@@ -240,6 +245,12 @@ def _reasons(model: Model, target: Target, q: Question) -> list[str]:
     if _buffers_fit(model, target, q):
         return said
     rest, size = _rest(model, target, q), max(one.buffers)
+    if rest >= target.room:
+        ratio = times(rest, target.room)
+        said.append(
+            f"{rest:,} bytes beside any cache, {ratio} times the {target.room:,} bytes of {target.main.name}"
+        )
+        return said
     many = f"{q.batch:,} caches of" if q.batch > 1 else "a cache of"
     many += f" {one.buffer_bytes:,} bytes"
     if size > target.largest and target.kind == "board":
@@ -252,6 +263,12 @@ def _reasons(model: Model, target: Target, q: Question) -> list[str]:
     else:
         said.append(f"{many} and {rest:,} bytes beside, in {target.room:,} bytes of {target.main.name}")
     return said
+
+
+def times(part: int, whole: int) -> str:
+    """How many times `whole` goes into `part`, with two decimals where they tell something."""
+    ratio = part / whole
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}"
 
 
 def _largest(good: Callable[[int], bool], most: int) -> int:
@@ -306,25 +323,34 @@ def _warnings(model: Model, target: Target, q: Question, one: Need) -> list[str]
         )
     if model.latent:
         said.append("keys and values are one latent a layer: bytes of it, no buffer of mpy_kv")
+    elif any(layer.v_dim != layer.head_dim for layer in model.cached):
+        said.append(
+            "keys and values differ in width: bytes of both, no buffer of mpy_kv, which has one width"
+        )
+    if any(layer.index for layer in model.cached):
+        said.append(
+            "an indexer's keys are counted in the element type of the keys; mpy_kv has no place for them"
+        )
+    if target.board is not None and not model.plain:
+        said.append(
+            f"the app on a board runs layers that are all alike: {model.id} is planned, it cannot run there"
+        )
     return said
 
 
 def _advice(model: Model, target: Target, q: Question) -> list[str]:
     """What to change, the least first. Every sentence was tried."""
     said = []
-    for weights in WEIGHTS:
-        if target.kind == "board" or CODECS[weights][0] >= CODECS[q.weights][0]:
-            continue
+    lighter = [each for each in WEIGHTS if weight_bits(each) < weight_bits(q.weights)]
+    for weights in sorted(lighter, key=weight_bits, reverse=True) if target.kind != "board" else ():
         other = _with(q, weights=weights)
         if fits(model, target, other):
             said.append(f"--weights {weights} fits")
         elif context := largest_context(model, target, other):
-            said.append(f"--weights {weights} leaves room for {context:,} tokens, {q.codec}")
+            said.append(f"--weights {weights}: then {context:,} tokens fit, in {q.codec}")
     rest = _rest(model, target, q)
     if rest >= target.room:
-        times = -(-rest // target.room)
-        said.append(f"without any cache it takes {rest:,} bytes, {times} times the {target.main.name}")
-        return said
+        return said  # nothing of the caches makes room for it
     known = CODECS if target.kind == "profile" else STORED
     if q.weighs:
         known = [codec for codec in known if codec != "int4"]

@@ -6,8 +6,43 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Layer:
+    """A layer that keeps something of every token: keys and values, or a latent that both are made of.
+
+    window: recent tokens it sees, None where it sees everything. v_dim: values of a head's V, which may
+    differ from the head_dim of its K. index: values of an indexer's key, kept on top.
+    """
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_dim: int
+    window: int | None = None
+    latent: int = 0
+    index: int = 0
+
+    @property
+    def values(self) -> int:
+        """Values kept of one token."""
+        return (self.latent or self.kv_heads * (self.head_dim + self.v_dim)) + self.index
+
+    @property
+    def plain(self) -> bool:
+        """Whether a buffer of mpy_kv holds it: keys and values of one width, and nothing else."""
+        return not self.latent and not self.index and self.v_dim == self.head_dim
+
+
+def alike(count: int, heads: int, kv_heads: int, head_dim: int) -> tuple[Layer, ...]:
+    """Layers of a model that has one kind only, each of which sees everything."""
+    return (Layer(heads, kv_heads, head_dim, head_dim),) * count
+
+
+@dataclass(frozen=True)
 class Model:
-    """Shape of a model. `windows`: of each layer, None where it sees everything."""
+    """Shape of a model. `cached`: the layers that keep something of every token, of all `layers`.
+
+    `heads`, `kv_heads` and `head_dim` are those that the model states for itself; a layer may differ.
+    """
 
     id: str
     title: str
@@ -15,7 +50,7 @@ class Model:
     heads: int
     kv_heads: int
     head_dim: int
-    windows: tuple[int | None, ...]
+    cached: tuple[Layer, ...]
     seq_len: int | None  # tokens it was trained for
     dim: int
     hidden: int
@@ -31,9 +66,22 @@ class Model:
     warnings: tuple[str, ...] = ()
 
     @property
+    def windows(self) -> tuple[int | None, ...]:
+        """The window of each layer that has a cache, None where it sees everything."""
+        return tuple(layer.window for layer in self.cached)
+
+    @property
     def values_per_token(self) -> int:
-        """Keys and values that all layers keep of one token while nothing is evicted."""
-        return self.layers * (self.latent or 2 * self.kv_heads * self.head_dim)
+        """Values that all layers keep of one token while nothing is evicted."""
+        return sum(layer.values for layer in self.cached)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every layer keeps the same, keys and values of one width: what the app on a board runs."""
+        shapes = {(layer.heads, layer.kv_heads, layer.head_dim) for layer in self.cached}
+        return (
+            len(self.cached) == self.layers and len(shapes) == 1 and all(layer.plain for layer in self.cached)
+        )
 
 
 def attention_name(heads: int, kv_heads: int) -> str:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvlab.errors import BadInput
-from kvlab.plan.shape import Model
-from mpy_kv import geometry, geometry_for
+from kvlab.plan.shape import Layer, Model
+from mpy_kv import Geometry, geometry, geometry_for
 from mpy_kv.errors import BadArgument
+from mpy_kv.sealed.geometry import BLOCK as SEALED_BLOCK
 
 _OPTIONS = {"window": "--window", "sinks": "--sinks", "capacity": "--tokens", "group": "--group"}
 # Element types, see mpy_kv.geometry; int4 in sealed blocks, where what is not sealed yet is int8.
 CODECS = {**geometry.CODECS, "int4": (4, 4, True)}
 MOST_GROUP = {"sparse": geometry.SPARSE_GROUP, "int4": 32}  # where --group has a limit
-WEIGHTS = [codec for codec, (k_bits, v_bits, _) in geometry.CODECS.items() if k_bits == v_bits]
-LATENT_GROUP = 32  # values that share a scale where a latent is stored as scaled codes
+# How weights are stored: bits of a weight, and whether WEIGHTS_GROUP of them share a float16 scale.
+WEIGHTS = {"int4": (4, True), "int8": (8, True), "float16": (16, False), "float32": (32, False)}
+WEIGHTS_GROUP = 32
+LATENT_GROUP = 32  # values that share a scale where a latent or an indexer's key is stored as scaled codes
+
+
+def weight_bits(weights: str) -> float:
+    """Bits that a weight takes, its share of the scale included."""
+    bits, scaled = WEIGHTS[weights]
+    return bits + (16 / WEIGHTS_GROUP if scaled else 0)
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,11 @@ class Layers:
     """Layers of one kind, in one buffer. `kv_bytes`: codes and scales of what is visible of `tokens`."""
 
     count: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int
+    latent: int  # values kept instead of keys and values
+    index: int  # values of an indexer's key
     window: int | None  # recent tokens visible; None: all
     sinks: int
     visible: int
@@ -78,13 +92,13 @@ def need(
     if sinks and window is None:
         raise BadInput(f"--sinks {sinks}: sinks need --window; without one nothing is evicted")
     sinks = sinks_of(window, sinks)
-    kinds: dict[tuple[int | None, int], int] = {}
-    for own in model.windows:
-        kind: tuple[int | None, int] = (window, sinks)
+    kinds: dict[tuple[Layer, int], int] = {}
+    for layer in model.cached:
+        own, kind = layer.window, (replace(layer, window=window), sinks)
         if own is not None and own < (tokens if window is None else sinks + window):
-            kind = (own, 0)
+            kind = (layer, 0)
         kinds[kind] = kinds.get(kind, 0) + 1
-    parts = (_layers(model, count, *kind, tokens, codec, group) for kind, count in kinds.items())
+    parts = (_layers(*kind, count, tokens, codec, group) for kind, count in kinds.items())
     return Need(tuple(sorted(parts, key=lambda part: part.visible)))
 
 
@@ -95,23 +109,50 @@ def sinks_of(window: int | None, sinks: int | None) -> int:
     return geometry.SINKS if sinks is None else sinks
 
 
-def _layers(
-    model: Model, count: int, window: int | None, sinks: int, tokens: int, codec: str, group: int | None
-) -> Layers:
+def _layers(layer: Layer, sinks: int, count: int, tokens: int, codec: str, group: int | None) -> Layers:
+    """`count` layers that keep what `layer` does, and so many sinks before its window."""
+    window = layer.window
     visible = tokens if window is None else min(tokens, sinks + window)
-    if model.latent:
-        bits, _, scaled = CODECS[codec]  # keys are made of it: it is stored as they are
-        size = group or LATENT_GROUP
-        a_token = model.latent * bits // 8 + (2 * -(-model.latent // size) if scaled else 0)
-        slots = tokens if window is None else sinks + window + 1
-        return Layers(count, window, sinks, visible, count * visible * a_token, count * slots * a_token)
-    shape = {"capacity": tokens} if window is None else {"window": window, "sinks": sinks}
-    try:
-        heads = (count, model.heads, model.kv_heads, model.head_dim)
-        g = geometry_for(codec, *heads, **shape, group=group)
-    except BadArgument as error:
-        raise BadInput(_as_typed(str(error))) from error
-    return Layers(count, window, sinks, visible, g.kv_bytes(visible), g.bytes())
+    kv_bytes = buffer_bytes = 0
+    if not layer.latent:
+        shape = {"capacity": tokens} if window is None else {"window": window, "sinks": sinks}
+        heads = (count, layer.heads, layer.kv_heads)
+        try:
+            k = v = geometry_for(codec, *heads, layer.head_dim, **shape, group=group)
+            if layer.v_dim != layer.head_dim:
+                v = geometry_for(codec, *heads, layer.v_dim, **shape, group=group)
+        except BadArgument as error:
+            raise BadInput(_as_typed(str(error))) from error
+        kv_bytes = _key_bytes(k, visible) + v.kv_bytes(visible) - _key_bytes(v, visible)
+        # Of two widths there is no buffer of mpy_kv: K of the one beside V of the other, one scratch.
+        scratch = max(g.bytes() - count * g.layer_bytes for g in (k, v))
+        buffer_bytes = count * (_key_area(k) + v.layer_bytes - _key_area(v)) + scratch
+    # A latent, of which keys are made, and an indexer's keys are stored as keys are.
+    bits, _, scaled = CODECS[codec]
+    size, slots = group or LATENT_GROUP, tokens if window is None else sinks + window + 1
+    for n in (layer.latent, layer.index):
+        a_token = -(-n * bits // 8) + (2 * -(-n // size) if scaled else 0)
+        kv_bytes += count * visible * a_token
+        buffer_bytes += count * slots * a_token
+    return Layers(
+        *(count, layer.kv_heads, layer.head_dim, layer.v_dim, layer.latent, layer.index),
+        *(window, sinks, visible, kv_bytes, buffer_bytes),
+    )
+
+
+def _key_bytes(g: Geometry, visible: int) -> int:
+    """Of g.kv_bytes(visible) the keys' codes and scales: of most element types half, of some more."""
+    sealed = max(0, g.full(visible) - 1) if g.sealed else 0
+    fresh = visible - sealed * SEALED_BLOCK
+    k_bits = 8 if g.sealed else CODECS[g.codec][0]
+    row = g.kv_heads * g.slices * -(-g.slice_width * k_bits // 8) + 2 * g.groups
+    block = SEALED_BLOCK * g.kv_heads * g.slices * -(-g.slice_width // 2) + 4 * g.width + 2 * g.groups
+    return int(g.layers * (fresh * row + sealed * block))
+
+
+def _key_area(g: Geometry) -> int:
+    """Of g.layer_bytes what belongs to the keys."""
+    return int(g.plane_bytes + (g.at_v_codes4 - g.at_codes4 if g.sealed else 0))
 
 
 def _as_typed(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,10 +12,10 @@ from kvlab.facts import Memory
 from kvlab.models.limits import LIMITS
 from kvlab.plan import program
 from kvlab.plan.shape import Model
+from kvlab.plan.sizes import weight_bits
 from kvlab.profiles import Profile
-from mpy_kv.geometry import CODECS, MAX_BYTES, MAX_VISIBLE
+from mpy_kv.geometry import MAX_BYTES, MAX_VISIBLE
 
-WEIGHTS_GROUP = 32  # weights that share a scale where they are stored as scaled codes
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,13 @@ class Target:
         if self.board is not None and model.image_bytes is not None:
             part = Part("weights (board image)", model.image_bytes, self.weights.name, "the image's format")
             return part, model.image_read_bytes or 0
-        bits, _, scaled = CODECS[weights]
-        each = bits / 8 + (2 / WEIGHTS_GROUP if scaled else 0)
+        bits = weight_bits(weights)
         count, read = model.parameters or 0, model.read_parameters or 0
-        source = f"{count:,} parameters x {each:g} bytes"
-        part = Part(f"weights ({weights})", round(count * each), self.weights.name, source)
-        return part, round(read * each)
+        source = f"{count:,} parameters x {bits:g} bits"
+        part = Part(
+            f"weights ({weights}, {bits:g} bits each)", whole_bytes(count * bits), self.weights.name, source
+        )
+        return part, whole_bytes(read * bits)
 
     def beside(
         self, model: Model, sinks: int, codec: str, policy: str | None = None, window: int = 0
@@ -104,6 +106,10 @@ class Target:
         if self.board is not None and max(buffers) > MAX_BYTES:
             said.append(f"a buffer of {max(buffers):,} bytes; a cache on a board takes {MAX_BYTES:,}")
         return said
+
+
+def whole_bytes(bits: float) -> int:
+    return math.ceil(bits / 8)
 
 
 def of_board(board: Board) -> Target:
