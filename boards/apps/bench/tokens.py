@@ -3,7 +3,8 @@
 usage: tokens.py MODEL POSITION...    MODEL: a file, or "" for the board's own; prints JSON
 At position p the token is the first that sees p + 1 tokens; the window is 256, there are no sinks. The unit
 is the instruction on the emulated board, elsewhere the nanosecond. Each kernel set runs the very same
-token, and must leave the same logits: RuntimeError if not. Prints "+N" for N tokens told.
+token, and must leave the same logits: RuntimeError if not. On the emulated Cortex-M3 "parts" is what each
+part of the last position's token takes. Prints "+N" for N tokens told.
 """
 
 import gc
@@ -23,6 +24,11 @@ except ImportError:  # no emulator
     import time
 
     instructions = None
+
+try:
+    import parts
+except ImportError:  # no emulator, or one of another processor
+    parts = None
 
 SETS = ("viper", "thumb")
 WINDOW = 256
@@ -86,15 +92,20 @@ class Bench:
         """
         seen = []
         for _ in range(2 if instructions is not None else ROUNDS):
-            self.workspace[:] = self.before
-            seen.append(cost(self.teller(2).tell, 1))
-            logits = bytes(self.llama.logits)
-            self.llama.cache.rollback(1)
-            if self.after is None:
-                self.after = logits
-            elif self.after != logits:
-                raise RuntimeError("position %d: the kernel sets differ" % self.llama.cache.length)
+            seen.append(self.tell_again(cost))
         return min(seen)
+
+    def tell_again(self, how=lambda f, x: f(x)):
+        """Tell the next token by how(f, x), which calls f(x) once, and forget it. What `how` returns."""
+        self.workspace[:] = self.before
+        found = how(self.teller(2).tell, 1)
+        logits = bytes(self.llama.logits)
+        self.llama.cache.rollback(1)
+        if self.after is None:
+            self.after = logits
+        elif self.after != logits:
+            raise RuntimeError("position %d: the kernel sets differ" % self.llama.cache.length)
+        return found
 
 
 def main(model, *positions):
@@ -113,16 +124,15 @@ def main(model, *positions):
         for name in pairs:
             bench.use(pairs[name])
             tokens[position][name] = bench.token()
-    print(
-        json.dumps(
-            {
-                "instructions_per_token" if instructions is not None else "ns_per_token": tokens,
-                "window": WINDOW,
-                "model_id": "%08x" % bench.llama.image.model_id,
-                "missing": missing,
-            }
-        )
-    )
+    found = {
+        "instructions_per_token" if instructions is not None else "ns_per_token": tokens,
+        "window": WINDOW,
+        "model_id": "%08x" % bench.llama.image.model_id,
+        "missing": missing,
+    }
+    if parts is not None:
+        found["parts"] = {name: parts.count(bench, *pairs[name]) for name in pairs}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

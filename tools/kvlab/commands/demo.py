@@ -66,7 +66,7 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
     with output.waiting("Drawing ..."):
         drawn = pictures.draw_all(told, image.data, board.title, out)
     figures = {"model": path.name, **told.figures, "total_seconds": time.monotonic() - started}
-    pictures.write_page(figures, drawn, out / "index.html")
+    pictures.write_page(figures, pictures.parameters(image.data), drawn, out / "index.html")
     files.write(out / "demo.json", output.as_json(output.with_settings(figures, model=str(path))), "--out")
     click.echo(f"Figures: {paths.shown(out / 'demo.json')}. Page: {paths.shown(out / 'index.html')}.")
     if figures["alloc_bytes_per_token"]:

@@ -1,11 +1,14 @@
-"""KV bytes against context, from a Pico to a server, with the room that each has."""
+"""KV bytes against context, from a Pico to a server, and where the memory of each ends."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvlab.plots.sheet import COLOURS, save, sheet
+from kvlab.plots.sheet import COLOURS, apart, save, sheet, sized
+
+_STEP = 16  # between two ticks of sizes and of tokens
 
 
 @dataclass(frozen=True)
@@ -18,38 +21,67 @@ class Line:
 
 @dataclass(frozen=True)
 class Limit:
-    """Room for the cache on a board or profile, in bytes."""
+    """What a board or profile has room for beside the weights of a model and all else: KV bytes of so many
+    tokens, on `line` of the lines that are drawn."""
 
     name: str
-    room_bytes: int
+    tokens: int
+    kv_bytes: int
+    line: int
 
 
 def draw(lines: list[Line], limits: list[Limit], path: Path) -> None:
-    figure, axes = sheet("KV cache against context, and what has room for it", width=10, height=6.2)
+    """Every limit that is within the picture is a point on its line; its label stands at the right."""
+    figure, axes = sheet(
+        "KV cache of one request against context, and the longest that fits", width=10.5, height=6.4
+    )
     for i, line in enumerate(lines):
-        axes.plot(*zip(*line.points), color=COLOURS[i % 5], linewidth=2, label=line.name)
-    first = min(line.points[0][0] for line in lines)
-    last = max(line.points[-1][0] for line in lines)
-    labels: list[tuple[int, list[str]]] = []
-    for limit in sorted(limits, key=lambda x: x.room_bytes):
-        axes.axhline(limit.room_bytes, color="grey", linewidth=0.8, linestyle="--")
-        if labels and limit.room_bytes < 1.3 * labels[-1][0]:  # too close for a label of its own
-            labels[-1][1].append(limit.name)
-        else:
-            labels.append((limit.room_bytes, [limit.name]))
-    for room, names in labels:
-        axes.annotate(
-            ", ".join(names),
-            (1.01, room),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=8,
-            annotation_clip=False,
-        )
+        axes.plot(*zip(*line.points), color=COLOURS[i % len(COLOURS)], linewidth=2, label=line.name)
+    tokens = [n for line in lines for n, _ in line.points] + [limit.tokens for limit in limits]
+    sizes = [n for line in lines for _, n in line.points] + [limit.kv_bytes for limit in limits]
+    (left, right), (low, high) = _span(tokens), _span(sizes)
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(first, last)
+    axes.set_yscale("log", base=2)
+    axes.set_xlim(left, right)
+    axes.set_ylim(low, high)
+    axes.set_xticks(_ticks(left, right), [f"{n:,}" for n in _ticks(left, right)])
+    axes.set_yticks(_ticks(low, high), [sized(n) for n in _ticks(low, high)])
+    axes.minorticks_off()
+    axes.grid(alpha=0.25)
+    ordered = sorted(limits, key=lambda limit: limit.kv_bytes)
+
+    def height(n: int) -> float:
+        return math.log2(n / low) / math.log2(high / low)
+
+    places = apart([height(limit.kv_bytes) for limit in ordered], 0.034)
+    for limit, place in zip(ordered, places, strict=True):
+        colour = COLOURS[limit.line % len(COLOURS)]
+        axes.plot(limit.tokens, limit.kv_bytes, "o", color=colour, markeredgecolor="black", markersize=6)
+        axes.annotate(
+            f"{limit.name}: {limit.tokens:,} tokens, {sized(limit.kv_bytes)}",
+            (limit.tokens, limit.kv_bytes),
+            xytext=(1.02, place),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8.5,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.7, "shrinkB": 3},
+        )
     axes.set_xlabel("context (tokens)")
-    axes.set_ylabel("KV bytes of one request (scales included)")
-    axes.legend(loc="lower right", frameon=False)
+    axes.set_ylabel("KV of one request, scales included")
+    axes.legend(loc="upper left", frameon=False, reverse=True)
     save(figure, path)
+
+
+def _span(values: list[int]) -> tuple[float, float]:
+    """A little more than all values, so that no point lies on the frame."""
+    return min(values) / 1.5, max(values) * 1.8
+
+
+def _ticks(low: float, high: float) -> list[int]:
+    """Powers of two within, _STEP apart: among them 16 KiB, 256 KiB, 4 MiB, 64 MiB, 1 GiB."""
+    step = round(math.log2(_STEP))
+    first = -(-math.ceil(math.log2(low)) // step) * step
+    found = [1 << n for n in range(first, math.floor(math.log2(high)) + 1, step)]
+    # 2^10 is KiB: ticks of 16 times it and not of 64 times 2^8.
+    return found

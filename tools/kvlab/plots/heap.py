@@ -1,4 +1,4 @@
-"""The heap of an emulated board over time against its limit, with what fills it."""
+"""The heap of an emulated board against its limit: what fills it at start-up, and that a story adds nothing."""
 
 from __future__ import annotations
 
@@ -9,67 +9,63 @@ from kvlab.plots.sheet import COLOURS, KIB, save, sheet
 from unix_port.launcher import Report
 
 
-def draw(report: Report, title: str, path: Path) -> None:
-    """Save a picture of `report` as `path`. BadInput if the run recorded nothing to draw.
+def draw(report: Report, tokens: int, title: str, path: Path) -> None:
+    """Save a picture of `report`, of a run that told `tokens` tokens, as `path`. BadInput if the run
+    recorded nothing to draw.
 
-    A band is what came to be live between a mark and the one before, drawn from the mark on; the line
-    is the heap in use as sampled, garbage included. Machine code is not in this heap and not drawn.
+    A band is what came to be live between a mark and the one before; the line is the heap in use as
+    sampled token by token, garbage included. Machine code is not in this heap and not drawn.
     """
     if not report.marks or not report.samples:
         raise BadInput(f"nothing to draw in {path.name}: the run left no marks or samples of its heap")
-    end = max(report.samples[-1][0], report.marks[-1].us) / 1e6
-    times = [mark.us / 1e6 for mark in report.marks]
-    figure, axes = sheet(title)
+    figure, whole = sheet(title, width=10, height=5)
+    whole.remove()
+    stages, telling = figure.subplots(1, 2, sharey=True, width_ratios=(1, 2.2))
+    count = len(report.marks)
     below = 0.0
+    bands = []
     for i, mark in enumerate(report.marks):
         grown = mark.live_bytes / KIB - below
-        if grown > 0:
-            axes.fill_between(
-                [times[i], end],
-                below + grown,
-                below,
-                color=COLOURS[i % len(COLOURS)],
-                label=f"{mark.label}: {grown:,.1f} KiB",
-                linewidth=0,
-            )
-            below += grown
-    axes.plot(
-        [us / 1e6 for us, _ in report.samples],
-        [used / KIB for _, used in report.samples],
+        if grown <= 0:
+            continue
+        look = {"color": COLOURS[i % len(COLOURS)], "linewidth": 0}
+        stages.fill_between([i, count], below + grown, below, **look)
+        label = f"{mark.label}: {grown:,.1f} KiB"
+        bands.append(telling.fill_between([0, tokens], below + grown, below, label=label, **look))
+        below += grown
+    # Of every so many tokens, evenly spread, the last one included.
+    each = tokens / len(report.samples)
+    used = [used / KIB for _, used in report.samples]
+    (line,) = telling.plot(
+        [each * (i + 1) for i in range(len(used))],
+        used,
         color="black",
         linewidth=1.2,
         label="heap in use, garbage included",
     )
-    axes.axvline(report.samples[0][0] / 1e6, color="black", linewidth=0.8, linestyle=":")
-    axes.annotate(
-        "the story starts",
-        (report.samples[0][0] / 1e6, 0.7),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        xytext=(-4, 0),
-        ha="right",
-    )
     limit = report.heap_limit_bytes / KIB
-    axes.axhline(limit, color="crimson", linewidth=1.5)
-    axes.annotate(
-        f"the board's heap: {limit:,.1f} KiB",
-        (0, limit),
-        textcoords="offset points",
-        xytext=(4, 4),
-        color="crimson",
-    )
-    axes.set_xlim(0, end)
-    axes.set_ylim(0, limit * 1.1)
-    axes.set_xlabel("time on this machine (s)")
-    axes.set_ylabel("heap (KiB, 64-bit objects)")
+    lines = [(limit, "crimson", "-", f"the board's heap: {limit:,.1f} KiB")]
     if report.heap_peak_bytes is not None:
         peak = report.heap_peak_bytes / KIB
-        axes.axhline(peak, color="black", linewidth=0.8, linestyle="--")
-        axes.annotate(
-            f"smallest heap it runs in: {peak:,.1f} KiB",
-            (0, peak),
-            textcoords="offset points",
-            xytext=(4, 4),
+        lines.append((peak, "black", "--", f"smallest heap it runs in: {peak:,.1f} KiB"))
+    for height, colour, style, text in lines:
+        for axes in (stages, telling):
+            axes.axhline(height, color=colour, linewidth=1.2, linestyle=style)
+        telling.annotate(
+            text, (0, height), textcoords="offset points", xytext=(4, 4), color=colour, fontsize=9
         )
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    stages.set_ylim(0, 1.12 * max(limit, *used, *(height for height, *_ in lines)))
+    stages.set_xlim(0, count)
+    stages.set_xticks([i + 0.5 for i in range(count)], [str(i + 1) for i in range(count)])
+    stages.set_xlabel("stage of start-up")
+    stages.set_ylabel("heap (KiB, 64-bit objects)")
+    telling.set_xlim(0, tokens)
+    telling.set_xlabel("tokens told")
+    telling.legend(
+        handles=[line, *reversed(bands)],
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        fontsize=9,
+    )
     save(figure, path)
