@@ -28,7 +28,8 @@ MOST_SEEN = 500  # points of a curve: beyond that nothing more can be seen
 
 NAMES = ("heap.png", "window.png", "time.png", "memory.png", "context.png")
 
-# What `kvlab bench tokens --target qemu --json FILE` counts of the shipped model.
+# What `kvlab bench tokens --target qemu --json tools/kvlab/plots/token.json` counts of the shipped model.
+PER_TOKEN = "instructions_per_token"
 COUNTED = Path(__file__).parent / "plots" / "token.json"
 
 
@@ -174,14 +175,12 @@ def draw_all(told: Told, image: bytes, title: str, out: Path) -> list[tuple[str,
     window.draw(
         visible_positions(f["position"], f["window"], f["sinks"]), f["window"], f["sinks"], out / "window.png"
     )
-    heap.draw(
-        told.report, f["tokens"], f"Heap of the {title} while it tells {f['tokens']:,} tokens", out / "heap.png"
-    )
+    while_told = f"Heap of the {title} while it tells {f['tokens']:,} tokens"
+    heap.draw(told.report, f["tokens"], while_told, out / "heap.png")
     counted = json.loads(COUNTED.read_text(encoding="utf-8"))
     of = "" if counted["model_id"] == f"{model.header.model_id:08x}" else " of the shipped model"
-    time.draw(
-        counted, f"Where the instructions of a token{of} go, counted on an emulated Cortex-M3", out / "time.png"
-    )
+    where = f"Where the instructions of a token{of} go, counted on an emulated Cortex-M3"
+    time.draw(counted, where, out / "time.png")
     memory.draw(
         memory_map(told_geometry(f, model)), f"The buffer of the KV cache, {f['codec']}", out / "memory.png"
     )
@@ -189,8 +188,8 @@ def draw_all(told: Told, image: bytes, title: str, out: Path) -> list[tuple[str,
     return [
         (
             "heap.png",
-            "The heap against the board's limit. A band is what stays of a stage of start-up; the line does not"
-            " rise while the story is told: nothing is allocated.",
+            "The heap against the board's limit. A band is what stays of a stage of start-up; the line does"
+            " not rise while the story is told: nothing is allocated.",
         ),
         (
             "window.png",
@@ -230,8 +229,8 @@ def write_page(
     table = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(v)}</td></tr>" for k, v in rows)
     story = "".join(f"<p>{html.escape(p)}</p>" for p in figures["text"].splitlines() if p.strip())
     shown = "".join(
-        f'<figure><img src="{name}" alt="{html.escape(caption)}"><figcaption>{html.escape(caption)}</figcaption></figure>'
-        for name, caption in pictures
+        f'<figure><img src="{name}" alt="{text}"><figcaption>{text}</figcaption></figure>'
+        for name, text in ((name, html.escape(caption)) for name, caption in pictures)
     )
     page = f"""<!doctype html>
 <html lang="en">
@@ -246,7 +245,7 @@ img {{ max-width: 100%; height: auto; }}
 figure {{ margin: 2rem 0; }}
 </style>
 <h1>A story told on an emulated microcontroller</h1>
-<p>A language model of {parameters:,} parameters told it on an emulated board, its keys and values in mpy_kv.</p>
+<p>By a language model of {parameters:,} parameters on an emulated board, its keys and values in mpy_kv.</p>
 <table>{table}</table>
 <blockquote>{story}</blockquote>
 {shown}

@@ -48,7 +48,7 @@ HEADER = (
 def _row(m: Model) -> tuple[str, ...]:
     local = [window for window in m.windows if window is not None]
     heads = f"{m.heads} on {m.latent} values" if m.latent else f"{m.heads} on {m.kv_heads} of {m.head_dim}"
-    layers = str(m.layers) if len(m.cached) == m.layers else f"{m.layers}, {len(m.cached)} with a cache"
+    layers = str(m.layers) if len(m.cached) == m.layers else f"{len(m.cached)} of {m.layers}"
     return (
         m.id,
         layers,

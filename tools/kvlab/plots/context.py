@@ -79,9 +79,11 @@ def _span(values: list[int]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[int]:
-    """Powers of two within, _STEP apart: among them 16 KiB, 256 KiB, 4 MiB, 64 MiB, 1 GiB."""
-    step = round(math.log2(_STEP))
-    first = -(-math.ceil(math.log2(low)) // step) * step
-    found = [1 << n for n in range(first, math.floor(math.log2(high)) + 1, step)]
-    # 2^10 is KiB: ticks of 16 times it and not of 64 times 2^8.
+    """Powers of two within, _STEP apart where that gives three, else closer."""
+    found: list[int] = []
+    for step in range(round(math.log2(_STEP)), 0, -1):
+        first = -(-math.ceil(math.log2(low)) // step) * step
+        found = [1 << n for n in range(first, math.floor(math.log2(high)) + 1, step)]
+        if len(found) > 2:
+            break
     return found

@@ -1,4 +1,4 @@
-"""The heap of an emulated board against its limit: what fills it at start-up, and that a story adds nothing."""
+"""The heap of an emulated board against its limit: what fills it, and that a story adds nothing."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvlab.plots.sheet import COLOURS, save, sheet, sized
+from kvlab.plots.sheet import COLOURS, KIB, save, sheet, sized
 
 _COLOURS = (*COLOURS, "#e8d9a0")  # a layer in sealed blocks has nine parts
 _HIGH = 0.5  # of a row; the rest is the way to the next
@@ -41,7 +41,7 @@ def draw(rows: Sequence[Row], title: str, path: Path) -> None:
     height = sum(max(1.15, 0.42 + 0.2 * len(row.pieces)) for row in rows) + 0.7
     figure, axes = sheet(title, width=10.5, height=height)
     top, before = 0.0, None
-    for at, row in enumerate(rows):
+    for row in rows:
         space = max(1.0, (0.42 + 0.2 * len(row.pieces)) / 1.15)
         left = 0.0
         spans = []
@@ -57,14 +57,14 @@ def draw(rows: Sequence[Row], title: str, path: Path) -> None:
             many = f"{piece.count:,} x {piece.bytes // piece.count:,} B" if piece.count > 1 else ""
             axes.annotate(
                 f"{piece.name}: {many or f'{piece.bytes:,} B'}",
-                (1.035, top - 0.06 - 0.2 * i * 1.0),
+                (1.035, top - 0.06 - 0.2 * i),
                 va="center",
                 fontsize=8.5,
                 annotation_clip=False,
             )
             axes.plot(1.02, top - 0.06 - 0.2 * i, "s", color=colour, markersize=6, clip_on=False)
         axes.annotate(
-            f"{row.title}: {row.bytes:,} B ({sized(row.bytes)})" if row.bytes >= 1024 else f"{row.title}: {row.bytes:,} B",
+            f"{row.title}: {row.bytes:,} B" + (f" ({sized(row.bytes)})" if row.bytes >= KIB else ""),
             (0, top + 0.04),
             va="bottom",
             fontsize=9.5,

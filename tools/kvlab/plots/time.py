@@ -1,4 +1,4 @@
-"""Where the instructions of a token go, by part, as `kvlab bench tokens` counts them on the emulated board."""
+"""Where the instructions of a token go, by part, as `kvlab bench tokens` counts them on a board."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ from kvlab.docs.tolerance import EXACT, HEAP
 
 HEAP_PICTURE = f"{PICTURES}heap.png"
 CONTEXT_PICTURE = f"{PICTURES}context.png"
+MEMORY_PICTURE = f"{PICTURES}memory.png"
+TIME_PICTURE = f"{PICTURES}time.png"
 TOKENS = 500  # of the story, as `make demo` tells it
 
 
@@ -29,7 +31,7 @@ def _heap(_wanted: Collection[str]) -> Mapping[str, bytes]:
     }
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         path = Path(folder) / "heap.png"
-        heap.draw(told.report, f"Heap of the {board.title} while it tells {TOKENS:,} tokens", path)
+        heap.draw(told.report, TOKENS, f"Heap of the {board.title} while it tells {TOKENS:,} tokens", path)
         return {HEAP_PICTURE: with_figures(path.read_bytes(), figures)}
 
 
@@ -40,7 +42,7 @@ def _context(_wanted: Collection[str]) -> Mapping[str, bytes]:
     lines, limits = pictures.context_figures()
     figures = {
         "lines": {line.name: line.points for line in lines},
-        "limits": {limit.name: limit.room_bytes for limit in limits},
+        "limits": {limit.name: [limit.tokens, limit.kv_bytes] for limit in limits},
     }
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         path = Path(folder) / "context.png"
@@ -48,7 +50,40 @@ def _context(_wanted: Collection[str]) -> Mapping[str, bytes]:
         return {CONTEXT_PICTURE: with_figures(path.read_bytes(), figures)}
 
 
+def _memory(_wanted: Collection[str]) -> Mapping[str, bytes]:
+    """Of the shipped model's shape, with a window of 256 tokens."""
+    from kvlab import paths, pictures
+    from kvlab.models.load import load_image
+    from kvlab.plots import memory
+    from mpy_kv import Geometry
+
+    c = load_image(paths.SHIPPED).config
+    rows = pictures.memory_map(Geometry(c.layers, c.heads, c.kv_heads, c.head_dim, window=256))
+    figures = [[row.title, [[piece.name, piece.bytes, piece.count] for piece in row.pieces]] for row in rows]
+    with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
+        path = Path(folder) / "memory.png"
+        memory.draw(rows, "The buffer of the KV cache: a window of 256 tokens and 4 sinks, int8", path)
+        return {MEMORY_PICTURE: with_figures(path.read_bytes(), figures)}
+
+
+def _time(_wanted: Collection[str]) -> Mapping[str, bytes]:
+    """Of what was counted when plots/token.json was written: `kvlab bench tokens` counts anew."""
+    import json
+
+    from kvlab import pictures
+    from kvlab.plots import time
+
+    counted = json.loads(pictures.COUNTED.read_text(encoding="utf-8"))
+    figures = {"parts": counted["parts"], "of": counted[pictures.PER_TOKEN]}
+    with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
+        path = Path(folder) / "time.png"
+        time.draw(counted, "Where the instructions of a token go, counted on an emulated Cortex-M3", path)
+        return {TIME_PICTURE: with_figures(path.read_bytes(), figures)}
+
+
 PRODUCERS = (
     Producer("heap_picture", "kvlab demo", Cost.MINUTES, named(HEAP_PICTURE, tolerance=HEAP), _heap),
+    Producer("memory_picture", "kvlab demo", Cost.CHEAP, named(MEMORY_PICTURE, tolerance=EXACT), _memory),
+    Producer("time_picture", "kvlab demo", Cost.CHEAP, named(TIME_PICTURE, tolerance=EXACT), _time),
     Producer("context_picture", "kvlab demo", Cost.CHEAP, named(CONTEXT_PICTURE, tolerance=EXACT), _context),
 )
