@@ -2,6 +2,8 @@
 # make test   set everything up, run all tests, of the exhaustive ones a sample that rotates by commit; at most 20
 #             minutes of processor time once all is installed and the firmware is built
 # make test-long   all of the exhaustive tests: every line cut, every window; at most 50 minutes of processor time
+# make mutants   put 200 random one-line faults into pools, requests, policies, admission and caches, one at a
+#             time, and tell which no test finds (MUTANTS_ARGS="--seed 7 --count 50"; the seed is printed)
 # make lint   ruff, mypy, and the lint of native code (why a rule is one: tools/lint_viper.py --explain all)
 # make test-train   install the extra `train` (jax) and run the tests that need it
 # make clean  remove out/ and caches; `make distclean` removes the virtual environment too
@@ -15,7 +17,9 @@ PYTEST_ARGS ?=
 # The key of the sample; that of a run is printed, SAMPLE=KEY repeats it.
 SAMPLE ?= commit
 
-.PHONY: demo test test-long test-train lint venv clean distclean
+MUTANTS_ARGS ?=
+
+.PHONY: demo test test-long test-train mutants lint venv clean distclean
 
 demo: $(STAMP)
 	@$(BIN)/kvlab demo $(if $(MODEL),--model "$(MODEL)")
@@ -36,9 +40,12 @@ test-train: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,rp2040,train]'
 	@$(BIN)/python -m pytest -q -m train host_tests/test_train.py
 
+mutants: $(STAMP)
+	@$(BIN)/python tools/mutants.py $(MUTANTS_ARGS)
+
 lint: $(STAMP)
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy tools/kvlab tools/lint_viper.py tools/viper_lint unix_port $(wildcard qemu_port tools/firmware)
+	@$(BIN)/mypy tools/kvlab tools/lint_viper.py tools/viper_lint tools/mutants.py tools/mutation unix_port $(wildcard qemu_port tools/firmware)
 	@$(BIN)/python tools/lint_viper.py mpy_kv boards
 	@$(BIN)/python tools/package_json.py --check
 

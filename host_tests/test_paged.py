@@ -99,6 +99,18 @@ def test_a_window_holds_no_more_blocks_than_it_needs() -> None:
     assert paged.visible() == [0, 1, *range(190, 200)]
 
 
+def test_a_full_window_goes_on_whatever_others_take() -> None:
+    """It keeps the block of a page that has left it until the next page needs one: nobody comes between."""
+    requests = requests_of(6, None, window=5, block_tokens=4)  # 3 pages of 4 tokens for a window of 5
+    paged, other = requests.open(), requests.open()
+    run(paged, list(range(12)), ids=False)
+    run(other, list(range(12)), ids=False)
+    for token in range(40):
+        step(paged, token % 50, ids=token % 3 > 0)
+        assert requests.header(paged)["references"] == 3
+    assert requests.check() == 0
+
+
 # Sharing
 
 

@@ -83,7 +83,11 @@ def test_faults_are_seen(message: str, monkeypatch) -> None:
         compiled(*FAULTS[message])(np.zeros(4, np.int32), 5, 0)
 
 
-@pytest.mark.parametrize("reads", [["adc(r1, r3)"], ["bcc(L)", "label(L)"], ["bhi(L)", "label(L)"]], ids=lambda r: r[0])
+@pytest.mark.parametrize(
+    "reads",
+    [["adc(r1, r3)"], ["bcc(L)", "label(L)"], ["bhi(L)", "label(L)"]],
+    ids=["adc", "bcc", "bhi"],
+)
 def test_a_carry_that_only_a_real_core_keeps_is_seen(reads: list[str]) -> None:
     run = compiled("mov(r3, 0)", "add(r3, 0)", "asr(r1, r2)", *reads, "mov(r0, r1)")
     assert run(np.zeros(1), 8, 3) == 1

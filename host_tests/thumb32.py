@@ -130,8 +130,8 @@ class Core:
         return self.nz(result)
 
     def shift(self, op: str, x: int, count: int) -> int:
-        """By a register's lowest byte or an immediate, which is never 0 here. By 0 a core leaves the carry as it
-        is, but not every emulator of one does: nobody may count on it."""
+        """By a register's lowest byte or an immediate, which is never 0 here. By 0 a core leaves the carry as
+        it is, but not every emulator of one does: nobody may count on it."""
         count &= 255
         if not count:
             self._c = None

@@ -4,8 +4,8 @@ ARMv6-M only, so RP2040 and RP2350 run the same code. Parameters `a` and bounds 
 plain.py. `data(2, ...)` is an instruction that MicroPython's assembler lacks, written beside it in the
 assembler's own words. Conventions: r8 and above hold what the loop only adds or compares; they
 belong to the caller, so whoever uses r8..r11 saves them first. `adc` after `asr` adds the bit shifted out
-last: round half up in one instruction. The shift is by 1 at least: what a shift by 0 leaves of the carry, some
-emulators of this core get wrong.
+last: round half up in one instruction. The shift is by 1 at least: what a shift by 0 leaves of the carry,
+some emulators of this core get wrong.
 """
 
 import micropython
@@ -13,9 +13,9 @@ import micropython
 
 @micropython.asm_thumb
 def embed(r0, r1, r2):
-    # r0 codes, r1 result, r2 twice the scale, r3 scales, r4 shift left, r5 shift right + 1, r8 most, r9 least,
-    # r10 end of the group, r12 end of the result. Twice the product is shifted, by 1 at least, as some emulators
-    # get the carry of a shift by 0 wrong; by 31 at most: a product has 24 bits, so that 30 is as good as more.
+    # r0 codes, r1 result, r2 twice the scale, r3 scales, r4 shift left, r5 shift right + 1, r8 most,
+    # r9 least, r10 end of the group, r12 end of the result. Twice the product is shifted, so by 1 at least;
+    # and by 31 at most: a product has 24 bits, 30 is as good as more.
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)

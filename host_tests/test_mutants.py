@@ -1,0 +1,173 @@
+"""tools/mutation: which faults there are, which tests are asked, and what is said of each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kvlab.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+from mutation import plan, record, run  # noqa: E402
+from mutation.faults import compiles, faults_of  # noqa: E402
+
+TOY = '''"""Toys: not a word of this is broken."""
+
+
+def most(a, b):
+    """The larger one."""
+    return a if a > b else b
+
+
+def halved(n):
+    count = 0
+    while n > 1:
+        n = n // 2
+        count += 1
+    return count
+
+
+def forgotten(x):
+    return x * 2
+'''
+TESTS = """import toy
+
+import pytest
+
+
+def test_most():
+    assert [toy.most(1, 2), toy.most(2, 1), toy.most(3, 3)] == [2, 2, 3]
+
+
+def test_halved():
+    assert [toy.halved(n) for n in (1, 2, 9)] == [0, 1, 3]
+
+
+@pytest.mark.exhaustive
+def test_forgotten():
+    assert toy.forgotten(2) == 4
+"""
+PYPROJECT = '[tool.pytest.ini_options]\nmarkers = ["exhaustive: x", "train: x"]\n'
+
+
+def test_faults_of_a_line() -> None:
+    found = [f.now for f in faults_of("toy.py", TOY) if f.was.startswith(("return a", "n = n"))]
+    assert found == [
+        "return None",
+        "return a if not (a > b) else b",
+        "return a if a >= b else b",
+        "pass",
+        "n = n * 2",
+        "n = n // 1",
+        "n = n // 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "faulty"),
+    [
+        (
+            "if k == 0 and ref[u] == 0: pass",
+            {"if True and ref[u] == 0: pass", "if k == 0 or ref[u] == 0: pass", "if k != 0 and ref[u] == 0: pass"},
+        ),
+        ("mask = len(b) - 1", {"mask = len(b)", "mask = len(b) + 1", "mask = len(b) - 2"}),
+        ("if not x in y: pass", {"if x in y: pass", "if not x not in y: pass"}),
+        ("m = max(a, -b)", {"m = min(a, -b)", "m = max(a, b)"}),
+        ("k |= 1 << f(True)", {"k &= 1 << f(True)", "k |= 1 >> f(True)", "k |= 1 << f(False)"}),
+    ],
+    ids=["and", "minus", "not", "max", "bits"],
+)  # fmt: skip
+def test_faults_made(line: str, faulty: set[str]) -> None:
+    assert faulty <= {f.now for f in faults_of("x.py", f"{line}\n")}
+
+
+def test_a_fault_keeps_its_name_when_lines_move() -> None:
+    before = faults_of("toy.py", TOY)
+    after = faults_of("toy.py", "# a line\n\n" + TOY)
+    assert [f.id for f in before] == [f.id for f in after]
+    assert [f.line + 2 for f in before] == [f.line for f in after]
+    assert len({f.id for f in before}) == len(before)
+
+
+def test_faults_of_the_package_compile() -> None:
+    """Nearly all: those of one file, which has a bit of everything."""
+    text = (ROOT / "mpy_kv" / "paged" / "prefix.py").read_text(encoding="utf-8")
+    found = faults_of("prefix.py", text)
+    assert len(found) > 200
+    assert all(compiles(f.applied(text)) for f in found)
+
+
+def test_the_same_seed_chooses_the_same_faults() -> None:
+    faults = run.all_faults(ROOT, "paged/prefix.py")
+    one, two, other = (run.chosen(ROOT, faults, seed, 10) for seed in (1, 1, 2))
+    assert one == two != other
+
+
+def test_every_fault_that_is_explained_can_be_made() -> None:
+    """The list has no entry that the tree has left behind, and none without a reason."""
+    known = run.explained()
+    there = {
+        (f.file, f.function, f.was, f.now)
+        for file in {each["file"] for each in known}
+        for f in faults_of(file, (ROOT / file).read_text(encoding="utf-8"))
+    }
+    gone = [e for e in known if (e["file"], e["in"], e["was"], e["now"]) not in there]
+    assert gone == []
+    assert [e for e in known if len(e["why"]) < 15] == []
+
+
+def test_files_that_are_broken_and_asked() -> None:
+    names = [f.relative_to(ROOT).as_posix() for f in plan.broken(ROOT)]
+    for part in ("pools/fixed", "paged/prefix", "eviction/lru", "admission/admission", "sealed/cache",
+                 "budget/cache", "sequence", "cache", "mixed"):  # fmt: skip
+        assert f"mpy_kv/{part}.py" in names
+    assert len(plan.tests(ROOT)) > 20
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[run.Copy, record.Record, Path]]:
+    """A tree of one file, a copy of it and the record of its tests."""
+    root = tmp_path / "toy tree"
+    files = {"mpy_kv/toy.py": TOY, "host_tests/test_toy.py": TESTS, "pyproject.toml": PYPROJECT}
+    files["host_tests/conftest.py"] = "import sys\nsys.path.insert(0, 'mpy_kv')\n"
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    for name, value in (("BROKEN", ("mpy_kv/*.py",)), ("TESTS", ("test_toy.py",)), ("DEVICE", {"mpy_kv": ()})):
+        monkeypatch.setattr(plan, name, value)
+    monkeypatch.setattr(run, "TEST_LIMIT_S", 0.3)
+    copy = run.Copy(root, tmp_path / "copy", tmp_path / "record")
+    try:
+        yield copy, record.make(root, tmp_path / "record", copy.ask, lambda _: None), root
+    finally:
+        copy.close()
+
+
+def test_what_is_said_of_a_fault(toy: tuple[run.Copy, record.Record, Path]) -> None:
+    """Found by the test that runs its line, by a loop without end; missed; explained."""
+    copy, made, root = toy
+    by_now = {f.now: f for f in run.all_faults(root)}
+    asked = ["return a if not (a > b) else b", "n = n // 1", "return x // 2", "return a if a >= b else b"]
+    same = by_now[asked[-1]]
+    known = [{"file": same.file, "in": "most", "was": same.was, "now": same.now, "why": "they are equal"}]
+    told: list[run.Verdict] = []
+    found = run.judge_all([copy], [by_now[now] for now in asked], made, told.append, known)
+    assert [(v.how, v.by.split("::")[-1]) for v in found] == [
+        ("failed", "test_most"),
+        ("timeout", "test_halved"),
+        ("missed", ""),
+        ("explained", "they are equal"),
+    ]
+    assert told == found
+    assert (copy.folder / "mpy_kv/toy.py").read_text(encoding="utf-8") == TOY
+    assert (root / "mpy_kv/toy.py").read_text(encoding="utf-8") == TOY
+
+
+def test_tests_that_fail_without_a_fault_are_named(toy: tuple[run.Copy, record.Record, Path]) -> None:
+    copy, _, root = toy
+    (copy.folder / "mpy_kv/toy.py").write_text(TOY.replace("n // 2", "n // 3"), encoding="utf-8")
+    with pytest.raises(record.Broken, match=r"test_toy\.py fails without any fault"):
+        record.make(root, root.parent / "another", copy.ask, lambda _: None)
