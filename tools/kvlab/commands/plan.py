@@ -61,7 +61,9 @@ from mpy_kv.geometry import SINKS
 @click.option(
     "--policy",
     type=click.Choice(tuple(tokens_kept.POLICIES)),
-    help="Which tokens of the window stay, as `kvlab stories` has it [default: window].",
+    metavar="NAME",
+    help="Which tokens of the window stay, as `kvlab stories` has it. Of"
+    f" {', '.join(tokens_kept.POLICIES)} [default: window].",
 )
 @click.option(
     "--budget",
