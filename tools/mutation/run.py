@@ -18,6 +18,7 @@ from typing import Any
 from mutation import plan
 from mutation.faults import Fault, compiles, faults_of
 from mutation.record import Record, imports
+from unix_port import processes
 
 # The first round: so many of the fastest tests, of so many seconds and files at most.
 FIRST_TESTS, FIRST_S, FIRST_FILES = 40, 2.0, 3
@@ -82,7 +83,7 @@ class Copy:
     def __init__(self, root: Path, folder: Path, preload: Path) -> None:
         self.root, self.folder, self.preload = root, folder, preload
         shutil.rmtree(folder, ignore_errors=True)
-        listed = subprocess.run(
+        listed = processes.run(
             ["git", "ls-files", "-coz", "--exclude-standard"], cwd=root, capture_output=True, check=False
         )
         names = listed.stdout.decode().split("\0")
@@ -97,7 +98,7 @@ class Copy:
         worker = Path(__file__).with_name("worker.py")
         environment = {k: v for k, v in os.environ.items() if k not in ("KVLAB_DATA", "PYTEST_ADDOPTS")}
         environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(
+        self.process = processes.popen(
             [sys.executable, str(worker), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
