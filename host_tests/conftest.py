@@ -27,9 +27,9 @@ def pytest_make_parametrize_id(val: object) -> str:
 class Upy:
     """The MicroPython unix port, as tests drive it."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared | None = None) -> None:
         # One process for many scripts: for tests that need no process, heap or environment of their own.
-        self.shared = shared
+        self.shared = shared or self
 
     def run(
         self,

@@ -27,6 +27,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 EVERY = 10
 COMMIT = "commit"
+# The ids of all that was collected, before any is left out.
+COLLECTED = pytest.StashKey[list[str]]()
 Case = TypeVar("Case")
 
 
@@ -114,6 +116,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # Before -m and -k: what a key picks does not depend on them.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[COLLECTED] = [item.nodeid for item in items]
     key = config.option.sample
     if not key:
         return

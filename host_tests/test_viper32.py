@@ -56,6 +56,7 @@ def check(job: Job) -> None:
     assert buffer == plain_buffer
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_goldens(name: str) -> None:
     check(Golden(name).runner)
@@ -65,11 +66,13 @@ RANDOM = [("int8", s) for s in range(100, 112)] + [("int8-int4", 112), ("sparse"
 RANDOM += [("float16", 503), ("float16", 505), ("float16", 510)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("codec", "seed"), RANDOM)
 def test_random_jobs(codec: str, seed: int) -> None:
     check(random_job(seed, codec))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mixed", [False, True], ids=["same", "opposite"])
 @pytest.mark.parametrize("size", [0.0, 64.0, 1e30], ids=["flat", "peaked", "huge"])
 def test_extremes(size: float, mixed: bool) -> None:
