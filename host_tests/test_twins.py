@@ -97,6 +97,8 @@ JOBS += [("sparse", seed) for seed in SPARSE]
 JOBS += [("float16", seed) for seed in range(500, 512)]
 
 
+# The goldens are compared always.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("codec", "seed"), JOBS)
 def test_viper_equals_plain(codec: str, seed: int, upy) -> None:
     job = random_job(seed, codec)
