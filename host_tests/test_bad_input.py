@@ -6,7 +6,9 @@ import json
 import sys
 from array import array
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from mpy_kv import Geometry, KVCache, kernels
@@ -57,6 +59,51 @@ def test_results_are_not_written_to_a_read_only_view(bench: bad_input.Bench) -> 
         bench.f.attend(0, bench.q, memoryview(array("f", [0] * 16)).toreadonly())
     assert bench.state() == before
     bench.f.attend(0, memoryview(bench.q).toreadonly(), bench.out)  # what is only read may be
+
+
+def of_numpy(kind: str) -> Any:
+    return lambda values: np.array(values, kind)
+
+
+@pytest.mark.parametrize(("kind", "shift"), [("f", None), ("h", 8)], ids=["float32", "int16"])
+def test_contiguous_arrays_of_numpy_are_taken(kind: str, shift: int | None) -> None:
+    """Under CPython: the bits of the same numbers in an array, at the ends of int16 too."""
+    found = []
+    for made in (lambda values: array(kind, values), of_numpy(kind), lambda x: memoryview(of_numpy(kind)(x))):
+        cache = KVCache(Geometry(1, 2, 1, 8, window=4), kv_shift=shift, kernels=kernels.get("plain"))
+        seen = b""
+        for t in range(8):
+            x = [(i * 37 + t * 11) % 51 - 25 for i in range(14)] + [-32768, 32767]
+            out = made([0] * 16)
+            cache.append(0, made(x[:8]), made(x[8:]))
+            cache.attend(0, made(x), out, made(x[::-1]))
+            cache.commit()
+            seen += bytes(out)
+        found.append(seen + bytes(cache.buffer))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (np.zeros(8), "ndarray of 8-byte items .format 'd', shape .8,.."),
+        (np.zeros(8, ">f4"), "ndarray of 4-byte items .format '>f'"),
+        (np.zeros((1, 8), "f"), "ndarray of 32-byte items .format 'f', shape .1, 8.."),
+        (np.zeros(16, "f")[::2], "not contiguous"),
+        (np.zeros(8, "h"), "ndarray of 2-byte items .format 'h'"),
+        (np.float32(1), "got float32$"),
+    ],
+    ids=["float64", "other byte order", "two dimensions", "every second", "int16", "no array"],
+)
+def test_other_arrays_of_numpy_are_refused_by_name(given: Any, said: str, bench: bad_input.Bench) -> None:
+    before = bench.state()
+    with pytest.raises(BadArgument, match="^k must be a non-empty array of float32.*" + said):
+        bench.f.append(1, given, bench.k)
+    frozen = np.zeros(16, "f")
+    frozen.setflags(write=False)
+    with pytest.raises(BadArgument, match="^out must be writable, got a read-only ndarray"):
+        bench.f.attend(0, bench.q, frozen)
+    assert bench.state() == before
 
 
 BOUNDARY = """

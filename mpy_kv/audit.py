@@ -44,6 +44,43 @@ def stats(cache, pending):
     return found
 
 
+def settings(cache):
+    """As KVCache.settings."""
+    P = lend("mpy_kv.kernels.params")
+    g = cache.geometry
+    layers = range(g.layers)
+    own = [cache.layer_geometry(layer) for layer in layers]
+    groups = [one.group if one.groups else None for one in own]
+    shifts = [None, None, None]
+    if cache._int16:
+        shifts[0] = []
+        for layer in layers:
+            e = cache._of[layer].e if hasattr(cache, "_of") else cache._e
+            at = P.E_TABLE + 3 * layer
+            shifts[0].append((e[at + 1] - P.BIAS, e[at + 2] - P.BIAS))
+        shifts[1:] = [[x - P.BIAS for x in of] for of in (cache._q_shift, cache._out_shift)]
+    found = {
+        "layers": g.layers,
+        "heads": g.heads,
+        "kv_heads": g.kv_heads,
+        "head_dim": g.head_dim,
+        "window": g.window if g.capacity is None else None,
+        "sinks": g.sinks,
+        "capacity": g.capacity,
+        "codec": g.codec if isinstance(g.codec, str) else list(g.codec),
+        "group": groups[0] if isinstance(g.codec, str) else groups,
+        "block_tokens": g.block_tokens,
+        "kernels": cache.kernels.name,
+        "kv_shift": shifts[0],
+        "q_shift": shifts[1],
+        "out_shift": shifts[2],
+        "policy": getattr(cache, "policy", None),
+    }
+    if found["policy"] is not None:
+        found["recent"] = cache.plan[lend("mpy_kv.eviction.tokens.params").RECENT]
+    return found
+
+
 def check(cache, newest_gone):
     """Broken invariants that can be seen from outside; newest_gone: the newest token need not be visible."""
     g = cache.geometry

@@ -219,13 +219,14 @@ class MixedCache(KVCache):
                 raise BadArgument("kernels: no element type %r; known: %s" % (name, known))
         setup = lend("mpy_kv.setup")
         size = g.bytes()
-        sets = {}
         for name in g.types:
             setup.check(g.types[name], size)
-            sets[name] = setup.kernel_set((kernels or {}).get(name), name)
         k_shift, v_shift, q_shift, out_shift = setup.all_shifts(g.layers, kv_shift, q_shift, out_shift)
         int16 = kv_shift is not None
-        arena = Arena(size, buffer)
+        arena = Arena(size, buffer)  # before the kernels, as setup.parts
+        sets = {}
+        for name in g.types:
+            sets[name] = setup.kernel_set((kernels or {}).get(name), name)
         codes = array("i", [arena.start + at for at in g.at])
         types = {}
         for name in g.types:

@@ -16,6 +16,25 @@ def place(cache, which, position):
     raise BadArgument("position must be a whole number, at least 0, got %r" % (position,))
 
 
+def array(cache, x, name):
+    """What Sequence._accept did not take."""
+    kind = "int16 ('h'), as kv_shift was given" if cache._int16 else "float32 ('f'); give kv_shift for int16"
+    got = type(x).__name__
+    try:
+        view = memoryview(x)
+        size = len(bytes(view[0:1]))
+    except (TypeError, ValueError, IndexError, OverflowError, NotImplementedError):
+        view, size = None, 0
+    if name == "out" and getattr(view, "readonly", False):
+        raise BadArgument("out must be writable, got a read-only %s" % got)
+    if size:
+        got += " of %d-byte items" % size
+        if hasattr(view, "format"):
+            contiguous = "" if view.c_contiguous else ", not contiguous"
+            got += " (format %r, shape %r%s)" % (view.format, view.shape, contiguous)
+    raise BadArgument("%s must be a non-empty array of %s; got %s" % (name, kind, got))
+
+
 def n(cache, n):
     raise BadArgument("n must be a positive whole number of tokens, got %r" % (n,))
 

@@ -22,7 +22,6 @@ except ImportError:
 
 from array import array
 
-from .errors import BadArgument
 from .kernels.tables import TABLES
 from .lend import lend
 from .port import MICROPYTHON, addressof
@@ -502,6 +501,11 @@ class Sequence:
         kernels by themselves. The head is the last one, the slice parameters[SLICE] (kernels/params.py)."""
         return self.buffer, self._a
 
+    def settings(self):
+        """How it was made, as Geometry and the cache take it, defaults filled in, kernels by name; shifts by
+        layer, None for float32. A new dict (allocates)."""
+        return lend("mpy_kv.audit").settings(self)
+
     def stats(self):
         """A new dict (allocates)."""
         return lend("mpy_kv.audit").stats(self, len([m for m in self._mark if m]) if self._turn[_STEP] else 0)
@@ -540,33 +544,25 @@ class Sequence:
 
     def _accept(self, x, name):
         """Element type of an array the kernels will read through a raw pointer."""
-        want = 2 if self._int16 else 4
-        kind = "int16 ('h'), as kv_shift was given"
-        if not self._int16:
-            kind = "float32 ('f'); give kv_shift for int16"
-        size, fits, fixed = 0, False, False
+        fits = False
         try:
             view = memoryview(x)
-            fixed = name == "out" and getattr(view, "readonly", False)
-            size = len(bytes(view[0:1]))
-            fits = size == want and isinstance(x[0], float) != self._int16
             if hasattr(view, "format"):
-                fits = fits and view.ndim == 1 and view.format == ("h" if self._int16 else "f")
-            elif fits and self._int16:
-                one = x[0:1]  # a copy, or a view of the same element
-                first = one[0]
-                one[0] = -1  # does it hold a sign?
-                fits = one[0] == -1
-                one[0] = first
+                # CPython: whatever lies as an array does, numpy's too.
+                fits = view.format == ("h" if self._int16 else "f") and view.ndim == 1 and view.c_contiguous
+                fits = fits and len(view) > 0 and not (name == "out" and view.readonly)
+            elif len(bytes(view[0:1])) == (2 if self._int16 else 4):
+                fits = isinstance(x[0], float) != self._int16
+                if fits and self._int16:
+                    one = x[0:1]  # a copy, or a view of the same element
+                    first = one[0]
+                    one[0] = -1  # does it hold a sign?
+                    fits = one[0] == -1
+                    one[0] = first
         except (TypeError, ValueError, IndexError, OverflowError, NotImplementedError):
             fits = False
-        if fixed:
-            raise BadArgument("out must be writable, got a read-only %s" % type(x).__name__)
         if not fits:
-            raise BadArgument(
-                "%s must be a non-empty array of %s; got %s%s"
-                % (name, kind, type(x).__name__, " of %d-byte items" % size if size else "")
-            )
+            self._refuse("array", x, name)
 
     def _check_unstored(self, layer, n):
         """Refuse to commit a layer that is not stored, unless it is staged."""

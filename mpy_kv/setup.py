@@ -22,9 +22,10 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     if not isinstance(geometry, Geometry) or geometry.block_tokens is not None:
         raise BadArgument("geometry must be a Geometry, got %s" % type(geometry).__name__)
     check(geometry, geometry.bytes())
-    kernels = kernel_set(kernels, geometry.codec)
     k_shift, v_shift, q_shift, out_shift = all_shifts(geometry.layers, kv_shift, q_shift, out_shift)
+    # The largest object first: loading kernels cuts a board's heap into pieces.
     arena = Arena(geometry.bytes(), buffer)
+    kernels = kernel_set(kernels, geometry.codec)
     pool, codes = layer_blocks(geometry, arena)
     a = attention(geometry, arena.start)
     e = encoding(geometry, codes, k_shift, v_shift)

@@ -113,7 +113,7 @@ def magnitude(x, i, shift):
     shift 0: float32 (denormals read as 0, nothing finite has exponent 105), else int16 * 2^-(shift - BIAS).
     """
     if shift:
-        m = x[i]
+        m = int(x[i])  # an array of numpy has numbers that overflow
         return m < 0, abs(m), BIAS - shift
     bits = struct.unpack("<I", struct.pack("<f", x[i]))[0]
     e = bits >> 23 & 255

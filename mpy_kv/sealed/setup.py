@@ -19,9 +19,9 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     if not isinstance(g, SealedGeometry):
         raise BadArgument("geometry must be a SealedGeometry, got %s" % type(g).__name__)
     setup.check_size(g, g.bytes())
-    kernels = setup.kernel_set(kernels, g.codec)
     k_shift, v_shift, q_shift, out_shift = setup.all_shifts(g.layers, kv_shift, q_shift, out_shift)
-    arena = Arena(g.bytes(), buffer)
+    arena = Arena(g.bytes(), buffer)  # before the kernels, as mpy_kv.setup.parts
+    kernels = setup.kernel_set(kernels, g.codec)
     pool, codes = setup.layer_blocks(g, arena)
     if g.slice_width % 8:
         _clear_padding(g, arena.buffer, codes)

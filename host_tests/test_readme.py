@@ -1,0 +1,87 @@
+"""README's programs run as they stand there, on every board it names, from what it says to install."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kvlab import boards
+from kvlab.paths import ROOT
+from unix_port import launcher
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAMS = dict(
+    zip(("cache", "requests"), re.findall(r"^```python\n(.*?)^```$", README, re.S | re.M), strict=True)
+)
+SAYS = {"cache": r"140 132 (\S+)\n", "requests": r"0\n32\n()"}
+PICO = boards.load("rp2040").machine.heap_bytes
+
+
+def judge(name: str, output: str) -> None:
+    """What README says that it prints, and no other word."""
+    found = re.fullmatch(SAYS[name], output)
+    assert found is not None, output
+    assert not found[1] or abs(float(found[1]) - 3) <= 3 * 0.008  # the mean of equal values
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Each program in a file."""
+    folder = tmp_path_factory.mktemp("readme")
+    for name, text in PROGRAMS.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.py" for name in PROGRAMS}
+
+
+def test_every_board_is_named() -> None:
+    assert [name for name in boards.real_names() if f"`{name}`" not in README] == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("board", boards.real_names())
+def test_a_program_runs_behind_the_heap_of_a_board(board: str, name: str, scripts: dict[str, Path]) -> None:
+    """Compiled, as `kvlab deploy --mpy` installs it; from sources it need not."""
+    report = launcher.emulate(scripts[name], [], boards.load(board).machine, compiled=True)
+    assert report.outcome == "ok", report.error
+    judge(name, report.stdout)
+
+
+def test_the_programs_run_on_32_bits_with_the_heap_of_a_pico(qemu, scripts: dict[str, Path]) -> None:
+    from unix_port import compiled
+
+    for name, script in scripts.items():
+        done = qemu.board.run(script, path=[compiled.tree("armv6m")], fence_bytes=PICO)
+        assert done.status == 0, done.stderr
+        judge(name, done.stdout)
+
+
+def test_sources_take_the_heap_that_is_said(qemu, scripts: dict[str, Path]) -> None:
+    """Kernels are compiled in no more; and a Pico's does not suffice, or README need not say so."""
+    said = re.search(r"takes ([\d,]+) bytes of heap for a moment", README)
+    assert said is not None
+    enough = int(said[1].replace(",", ""))
+    for heap, status in ((enough, 0), (PICO, 1)):
+        done = qemu.board.run(scripts["cache"], fence_bytes=heap)
+        assert done.status == status, (heap, done.stderr)
+        if status:
+            assert "MemoryError" in done.stderr
+        else:
+            judge("cache", done.stdout)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_runs_under_cpython(name: str, scripts: dict[str, Path]) -> None:
+    done = subprocess.run(
+        [sys.executable, scripts[name]],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    judge(name, done.stdout)
