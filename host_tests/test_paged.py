@@ -101,7 +101,7 @@ def test_a_window_holds_no_more_blocks_than_it_needs() -> None:
 
 def test_a_full_window_goes_on_whatever_others_take() -> None:
     """It keeps the block of a page that has left it until the next page needs one: nobody comes between."""
-    requests = requests_of(6, None, window=5, block_tokens=4)  # 3 pages of 4 tokens for a window of 5
+    requests = requests_of(6, None, window=5, sinks=0, block_tokens=4)  # 3 pages of 4 tokens for a window of 5
     paged, other = requests.open(), requests.open()
     run(paged, list(range(12)), ids=False)
     run(other, list(range(12)), ids=False)
@@ -670,7 +670,7 @@ def test_the_high_water_mark_of_blocks() -> None:
 
 
 def test_a_window_finds_a_prefix_longer_than_itself() -> None:
-    requests = requests_of(12, None, window=8)  # 3 pages at a time
+    requests = requests_of(12, None, window=8, sinks=0)  # 3 pages at a time
     tokens = list(range(24))
     families(requests, tokens)
     one = requests.open(tokens=[*tokens, 0])

@@ -31,7 +31,7 @@ def exactly(f, *args):
 def objects(n):
     return [bytearray(i) for i in range(n)]
 
-g = Geometry(1, 4, 4, 8, window=32)
+g = Geometry(1, 4, 4, 8, window=32, sinks=0)
 cache = KVCache(g, kernels=kernels.get("thumb"))
 k, out = array("f", [i * 91 % 61 - 30 for i in range(32)]), array("f", bytes(128))
 found = []
