@@ -56,8 +56,8 @@ def command(quality_files: tuple[str, ...], costs: str, out: Path) -> None:
         from kvlab.plots import choose
     except Exception as error:  # a broken installation of a big library fails in many ways
         raise BadInput(
-            f"choose draws with matplotlib, which cannot be imported ({type(error).__name__}: {error}): install"
-            " it with `.venv/bin/pip install --force-reinstall matplotlib`"
+            f"choose draws with matplotlib, which cannot be imported ({type(error).__name__}: {error}):"
+            " install it with `.venv/bin/pip install --force-reinstall matplotlib`"
         ) from error
     with output.waiting("Drawing ..."):
         choose.draw(models, counted, out, "--out")

@@ -17,7 +17,6 @@ from kvlab.profiles import Profile
 from mpy_kv.geometry import MAX_BYTES, MAX_VISIBLE
 
 
-
 @dataclass(frozen=True)
 class Part:
     """Something that needs room, and where that is."""

@@ -33,7 +33,8 @@ def draw(models: Sequence[Mapping[str, Any]], costs: Mapping[str, Any], path: Pa
     ]
     budgets = _common_budgets(models, policies)
     lines = len(codecs) + (len(policies) if budgets else 0)
-    figure, whole = sheet("Which to choose: bytes, loss and instructions", width=13, height=2.6 + 0.42 * lines)
+    title = "Which to choose: bytes, loss and instructions"
+    figure, whole = sheet(title, width=13, height=2.6 + 0.42 * lines)
     whole.remove()
     grid = figure.subplots(
         2 if budgets else 1, 3, squeeze=False, height_ratios=[len(codecs), len(policies)][: 1 + bool(budgets)]
@@ -56,14 +57,17 @@ def draw(models: Sequence[Mapping[str, Any]], costs: Mapping[str, Any], path: Pa
             for name in policies
         }
         _bars(grid[1][2], by_policy)
-        grid[1][2].set_xlabel(f"millions of instructions of the cache, int8,\nfor a token with {in_view:,} in view")
+        grid[1][2].set_xlabel(
+            f"millions of instructions of the cache, int8,\nfor a token with {in_view:,} in view"
+        )
     for row, names in zip(grid, (codecs, policies)):
         for axes in row:
             axes.set_yticks(range(len(names)), names if axes is row[0] else [""] * len(names))
             axes.set_ylim(len(names) - 0.4, -0.6)
             axes.grid(alpha=0.25)
     handles, labels = loss.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(2, len(models)), frameon=False, fontsize=9)
+    where = {"loc": "outside lower center", "ncols": min(2, len(models))}
+    figure.legend(handles, labels, **where, frameon=False, fontsize=9)
     save(figure, path, option)
 
 
