@@ -199,7 +199,7 @@ def test_points_of_the_context_picture_are_plans():
 
 
 def test_counted_parts_are_those_of_the_shipped_model():
-    """`kvlab bench tokens --target qemu --json tools/kvlab/plots/token.json` renews them."""
+    """`kvlab docs --write bench_tokens` renews them."""
     header = Image.parse(paths.SHIPPED.read_bytes()).header
     assert COUNTED["model_id"] == f"{header.model_id:08x}"
     at, totals = max(COUNTED[pictures.PER_TOKEN].items(), key=lambda item: int(item[0]))

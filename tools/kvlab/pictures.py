@@ -28,7 +28,7 @@ MOST_SEEN = 500  # points of a curve: beyond that nothing more can be seen
 
 NAMES = ("heap.png", "window.png", "time.png", "memory.png", "context.png")
 
-# What `kvlab bench tokens --target qemu --json tools/kvlab/plots/token.json` counts of the shipped model.
+# What `kvlab bench tokens --target qemu` counts of the shipped model; `kvlab docs --write bench_tokens` renews it.
 PER_TOKEN = "instructions_per_token"
 COUNTED = Path(__file__).parent / "plots" / "token.json"
 

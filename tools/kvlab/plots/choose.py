@@ -66,8 +66,8 @@ def draw(models: Sequence[Mapping[str, Any]], costs: Mapping[str, Any], path: Pa
             axes.set_ylim(len(names) - 0.4, -0.6)
             axes.grid(alpha=0.25)
     handles, labels = loss.get_legend_handles_labels()
-    where = {"loc": "outside lower center", "ncols": min(2, len(models))}
-    figure.legend(handles, labels, **where, frameon=False, fontsize=9)
+    columns = min(2, len(models))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     save(figure, path, option)
 
 

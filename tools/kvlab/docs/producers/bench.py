@@ -8,6 +8,7 @@ from typing import Any
 from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import INSTRUCTIONS
 
+PARTS = "tools/kvlab/plots/token.json"  # what the picture of a token's instructions is drawn from
 WORST = ("worst", "worst_pools", "worst_requests", "worst_policies", "worst_tokens")
 
 
@@ -27,8 +28,8 @@ def _rows_of_8(figures: Mapping[str, Any]) -> str:
     return "; ".join(said)
 
 
-def _tokens(_wanted: Collection[str]) -> Mapping[str, str]:
-    from kvlab import paths
+def _tokens(_wanted: Collection[str]) -> Mapping[str, str | bytes]:
+    from kvlab import output, paths
     from kvlab.bench import tables, targets, tokens
 
     targets.prepare(targets.QEMU)
@@ -36,7 +37,8 @@ def _tokens(_wanted: Collection[str]) -> Mapping[str, str]:
     costs = tokens.costs(figures)
     last = costs[max(costs, key=int)]
     single = {f"token_{name}": f"{count / 1e6:.2f} M" for name, count in last.items()}
-    return {**tables.tokens_tables(figures), **single}
+    counted = {key: figures[key] for key in ("model_id", "window", tokens.COUNTED, "parts")}
+    return {**tables.tokens_tables(figures), **single, PARTS: output.as_json(counted)}
 
 
 def _worst(_wanted: Collection[str]) -> Mapping[str, str]:
@@ -70,7 +72,7 @@ PRODUCERS = (
         "bench_tokens",
         "kvlab bench tokens --target qemu",
         Cost.MINUTES,
-        named("token", "storing", "limits", "token_thumb", "token_viper", tolerance=INSTRUCTIONS),
+        named("token", "storing", "limits", "token_thumb", "token_viper", PARTS, tolerance=INSTRUCTIONS),
         _tokens,
         needs_firmware,
     ),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from kvlab.docs.picture import with_figures
-from kvlab.docs.registry import PICTURES, Cost, Producer, named
-from kvlab.docs.tolerance import EXACT, HEAP
+from kvlab.docs.registry import PICTURES, Cost, Producer, named, needs_firmware
+from kvlab.docs.tolerance import EXACT, HEAP, INSTRUCTIONS
+from kvlab.errors import FellShort
 
 HEAP_PICTURE = f"{PICTURES}heap.png"
+CHOOSE_PICTURE = f"{PICTURES}choose.png"
 CONTEXT_PICTURE = f"{PICTURES}context.png"
 MEMORY_PICTURE = f"{PICTURES}memory.png"
 TIME_PICTURE = f"{PICTURES}time.png"
@@ -67,9 +73,7 @@ def _memory(_wanted: Collection[str]) -> Mapping[str, bytes]:
 
 
 def _time(_wanted: Collection[str]) -> Mapping[str, bytes]:
-    """Of what was counted when plots/token.json was written: `kvlab bench tokens` counts anew."""
-    import json
-
+    """Of what is counted in plots/token.json, which another producer writes."""
     from kvlab import pictures
     from kvlab.plots import time
 
@@ -81,9 +85,41 @@ def _time(_wanted: Collection[str]) -> Mapping[str, bytes]:
         return {TIME_PICTURE: with_figures(path.read_bytes(), figures)}
 
 
+def _choose(_wanted: Collection[str]) -> Mapping[str, bytes]:
+    """Of every model that `kvlab quality` judges by itself, and of what `kvlab bench choices` counts."""
+    from kvlab.plots import choose
+
+    with tempfile.TemporaryDirectory(prefix="kvlab-") as name:
+        folder = Path(name)
+        found = _run("quality", "--no-plot", "--json", folder / "quality.json")
+        costs = _run("bench", "choices", "--json", folder / "choices.json")
+        models = found.get("models", [found])
+        choose.draw(models, costs, folder / "choose.png", "--out")
+        for figures in (costs, *models):
+            figures.pop("settings", None)
+        figures = {"costs": costs, "models": models}
+        return {CHOOSE_PICTURE: with_figures((folder / "choose.png").read_bytes(), figures)}
+
+
+def _run(*words: str | Path) -> Any:
+    """What a command of ours writes to its --json, the last of the words."""
+    done = subprocess.run([sys.executable, "-m", "kvlab", *words], capture_output=True, text=True)
+    if done.returncode:
+        raise FellShort(done.stderr.strip() or f"kvlab {words[0]} failed")
+    return json.loads(Path(words[-1]).read_text(encoding="utf-8"))
+
+
 PRODUCERS = (
     Producer("heap_picture", "kvlab demo", Cost.MINUTES, named(HEAP_PICTURE, tolerance=HEAP), _heap),
     Producer("memory_picture", "kvlab demo", Cost.CHEAP, named(MEMORY_PICTURE, tolerance=EXACT), _memory),
+    Producer(
+        "choose_picture",
+        "kvlab choose",
+        Cost.LONG,
+        named(CHOOSE_PICTURE, tolerance=INSTRUCTIONS),
+        _choose,
+        needs_firmware,
+    ),
     Producer("time_picture", "kvlab demo", Cost.CHEAP, named(TIME_PICTURE, tolerance=EXACT), _time),
     Producer("context_picture", "kvlab demo", Cost.CHEAP, named(CONTEXT_PICTURE, tolerance=EXACT), _context),
 )
