@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,19 @@ MOST_SEEN = 500  # points of a curve: beyond that nothing more can be seen
 
 NAMES = ("heap.png", "window.png", "time.png", "memory.png", "context.png")
 
-# What `kvlab bench tokens --target qemu` counts of the shipped model; `kvlab docs --write bench_tokens` renews it.
+# What `kvlab bench tokens` counts of the shipped model: `kvlab docs --write bench_tokens` renews it.
 PER_TOKEN = "instructions_per_token"
 COUNTED = Path(__file__).parent / "plots" / "token.json"
 
 
 def context_figures() -> tuple[list[context.Line], list[context.Limit]]:
-    """KV bytes from the planner's own sizes; the longest context that each board and profile takes.
+    """KV bytes from the planner's own sizes; the longest context that each board and profile has room for.
 
-    Each with the largest of LINES that it has room for, beside the weights of it and all else.
+    Each with the largest of LINES that it has room for, beside the weights of it and all else. What a model
+    was trained for is left aside: this is of memory.
     """
-    known = models.catalogue()
+    catalogue = models.catalogue()
+    known = {name: replace(catalogue[name], seq_len=None) for name, *_ in LINES}
     places = [targets.of_board(boards.load(name)) for name in boards.real_names()]
     # The boards stand for the profile of microcontrollers.
     places += [targets.of_profile(profiles.load(name)) for name in profiles.names() if name != "mcu"]
@@ -204,7 +207,7 @@ def draw_all(told: Told, image: bytes, title: str, out: Path) -> list[tuple[str,
         ("memory.png", "Every byte of the cache's buffer: one allocation at start-up, and none after."),
         (
             "context.png",
-            "The same sizes from a Pico to a server: a point is the longest context that fits beside the"
+            "The same sizes from a Pico to a server: a point is the longest context with room beside the"
             " model's weights (in int8), the program and all else.",
         ),
     ]

@@ -32,9 +32,8 @@ class Limit:
 
 def draw(lines: list[Line], limits: list[Limit], path: Path) -> None:
     """Every limit that is within the picture is a point on its line; its label stands at the right."""
-    figure, axes = sheet(
-        "KV cache of one request against context, and the longest that fits", width=10.5, height=6.4
-    )
+    title = "KV cache of one request against context, and the longest that memory has room for"
+    figure, axes = sheet(title, width=10.5, height=6.4)
     for i, line in enumerate(lines):
         axes.plot(*zip(*line.points), color=COLOURS[i % len(COLOURS)], linewidth=2, label=line.name)
     tokens = [n for line in lines for n, _ in line.points] + [limit.tokens for limit in limits]

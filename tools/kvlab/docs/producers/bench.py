@@ -37,7 +37,8 @@ def _tokens(_wanted: Collection[str]) -> Mapping[str, str | bytes]:
     costs = tokens.costs(figures)
     last = costs[max(costs, key=int)]
     single = {f"token_{name}": f"{count / 1e6:.2f} M" for name, count in last.items()}
-    counted = {key: figures[key] for key in ("model_id", "window", tokens.COUNTED, "parts")}
+    counted = {key: figures[key] for key in ("model_id", "window", tokens.COUNTED)}
+    counted["parts"] = {name: dict(sorted(parts.items())) for name, parts in figures["parts"].items()}
     return {**tables.tokens_tables(figures), **single, PARTS: output.as_json(counted)}
 
 
