@@ -726,3 +726,27 @@ def test_mending_leaves_the_index_as_it_was() -> None:
     assert requests.stats() == before
     assert [requests.blocks.nxt[7], requests.blocks.nxt[8]] == goes
     assert requests.check() == 0
+
+
+def test_only_the_first_child_moves_its_parent() -> None:
+    """A reusable block waits behind all that have no children from the first of them on; the next ones leave
+    its turn as it is."""
+    requests = requests_of(6)
+    families(requests, HEAD, LEFT)
+    blocks, n = requests.blocks, requests.n
+    head, left = blocks.nxt[n], blocks.prv[n]
+    assert (blocks.ref[head], blocks.ref[left]) == (0, 0)
+
+    def enter(under: int, tokens: list[int]) -> None:
+        i = blocks.take()
+        for k, token in enumerate(tokens):
+            blocks.ids[4 * i + k] = token
+        h = blocks.hash_of(blocks.hash[under], blocks.ids, 4 * i)
+        blocks.enter(under, blocks.serial[under], h, i)
+
+    enter(head, RIGHT)
+    assert [blocks.nxt[n], blocks.nxt[n + 1]] == [left, head]
+    enter(left, RIGHT)
+    assert [blocks.nxt[n], blocks.nxt[n + 1], blocks.prv[n + 1]] == [n, head, left]
+    enter(head, [50, 51, 52, 53])
+    assert [blocks.nxt[n + 1], blocks.prv[n + 1]] == [head, left]

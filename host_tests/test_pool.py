@@ -447,3 +447,14 @@ print(ok, pool.check())
 def test_churn_of_the_heap_leaves_blocks_alone(upy) -> None:
     """Only a view of a view of the buffer and the handles are kept."""
     assert upy.run(CHURN, heap_bytes=1 << 20).split() == ["8", "0"]
+
+
+def test_check_sees_a_free_block_that_is_listed_twice() -> None:
+    """Nothing else is wrong then: as many are listed as are free, and each of them is."""
+    pool = pool_of(4)
+    pool.alloc(BLOCK)
+    assert pool.check() == 0
+    word, meta = pool._word, pool._meta
+    word[meta[fixed.TOP]] = word[meta[fixed.TOP] - 1]
+    meta[fixed.TOP] += 1
+    assert pool.check() == 1

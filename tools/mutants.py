@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from pathlib import Path
 
@@ -65,7 +66,8 @@ def main(
         return
     plan.OUT.mkdir(parents=True, exist_ok=True)
     kept = plan.OUT / "record"
-    copies = [run.Copy(plan.ROOT, plan.OUT / f"tree{at}", kept) for at in range(min(jobs, len(faults)))]
+    trees = [plan.OUT / f"tree-{os.getpid()}-{at}" for at in range(min(jobs, len(faults)))]
+    copies = [run.Copy(plan.ROOT, tree, kept) for tree in trees]
     verdicts: list[run.Verdict] = []
 
     def told(verdict: run.Verdict) -> None:

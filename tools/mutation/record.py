@@ -70,7 +70,8 @@ class Record:
         tests = set().union(*(by_line.get(line, set()) for line in range(first, last + 1)))
         if not fault.function or (not tests and fault.kind == "constant" and first in by_line):
             tests = set().union(*by_line.values())
-        return sorted(tests, key=lambda t: (self.seconds.get(t, 0.0), t))
+        # One that was skipped took no time and is not asked.
+        return sorted(tests & self.seconds.keys(), key=lambda t: (self.seconds[t], t))
 
 
 def make(root: Path, out: Path, ask: Ask, say: Callable[[str], None]) -> Record:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,9 @@ class Copy:
         if self.process.stdin is not None:
             self.process.stdin.close()
         self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for report in (self.reports, Path(f"{self.reports}.log")):
+            report.unlink(missing_ok=True)
 
 
 def _device(file: str) -> tuple[str, ...]:
@@ -214,9 +218,7 @@ def judge_all(
                 verdicts[fault.id] = verdict
                 told(verdict)
 
-    threads = [threading.Thread(target=work, args=(copy,)) for copy in copies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(copies)) as pool:
+        for done in [pool.submit(work, copy) for copy in copies]:
+            done.result()
     return [verdicts[fault.id] for fault in faults if fault.id in verdicts]

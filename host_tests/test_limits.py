@@ -1,0 +1,150 @@
+"""Every number that is asked for: its least and most are taken, what lies beyond is refused with both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from paged_cases import SHAPE, requests_of, run
+
+from mpy_kv.admission.admission import MOST_TICKETS, Admission
+from mpy_kv.admission.predictor import LengthPredictor
+from mpy_kv.arena import Arena
+from mpy_kv.errors import BadArgument, NoRoom
+from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.pools.buddy import BuddyPool
+from mpy_kv.pools.fixed import FixedPool
+from mpy_kv.pools.region import RegionPool
+from mpy_kv.pools.slab import SlabPool
+from mpy_kv.pools.slab_region import SlabRegionPool
+
+PAST = 1 << 29
+
+
+def requests_like(**options: Any) -> Requests:
+    return Requests(PagedGeometry(**SHAPE, capacity=16), options.pop("blocks", 8), **options)
+
+
+def opened(**options: Any) -> Any:
+    return requests_of(8, None, window=8, max_requests=1).open(**options)
+
+
+def waiting() -> tuple[Admission, int]:
+    queue = Admission(16, 4, 4)
+    ticket = queue.submit(0, 3, 5)
+    queue.step()
+    return queue, ticket
+
+
+def predicting(call: str) -> Callable[[int], Any]:
+    def act(value: int) -> Any:
+        one = LengthPredictor(tasks=2)
+        return {
+            "observe task": lambda: one.observe(value, 1), "observe tokens": lambda: one.observe(0, value),
+            "predict task": lambda: one.predict(value, 5), "predict limit": lambda: one.predict(0, value),
+            "predict done": lambda: one.predict(0, 5, value),
+        }[call]()  # fmt: skip
+
+    return act
+
+
+# name of a case -> name in the message, least, most, call
+LIMITS: dict[str, tuple[str, int, int, Callable[[int], Any]]] = {
+    "tasks": ("tasks", 1, 1024, lambda v: LengthPredictor(tasks=v)),
+    "per_mille": ("per_mille", 1, 1000, lambda v: LengthPredictor(per_mille=v)),
+    "memory": ("memory", 2, 65535, lambda v: LengthPredictor(memory=v, least=1)),
+    "least": ("least", 1, 5, lambda v: LengthPredictor(memory=10, least=v)),
+    "observe task": ("task", 0, PAST - 1, predicting("observe task")),
+    "observe tokens": ("tokens", 0, PAST, predicting("observe tokens")),
+    "predict task": ("task", 0, PAST - 1, predicting("predict task")),
+    "predict limit": ("limit", 1, PAST, predicting("predict limit")),
+    "predict done": ("done", 0, 4, predicting("predict done")),
+    "total_blocks": ("total_blocks", 1, 1 << 28, lambda v: Admission(v, 4)),
+    "queue's block_tokens": ("block_tokens", 1, 1 << 16, lambda v: Admission(4, v)),
+    "tickets": ("tickets", 1, MOST_TICKETS, lambda v: Admission(4, 4, v)),
+    "levels": ("levels", 1, 8, lambda v: Admission(4, 4, levels=v)),
+    "limit_blocks": ("limit_blocks", 1, 4, lambda v: Admission(4, 4, limit_blocks=v)),
+    "available_blocks": ("available_blocks", 0, 1 << 28, lambda v: waiting()[0].step(v)),
+    "wanted": ("tokens", 0, 5, lambda v: (lambda q, t: q.wanted(t, v))(*waiting())),
+    "finish": ("tokens", 0, 5, lambda v: (lambda q, t: q.finish(t, v))(*waiting())),
+    "block_tokens": (
+        "block_tokens", 1, 4096, lambda v: PagedGeometry(**SHAPE, capacity=16, block_tokens=v)
+    ),
+    "geometry's blocks": ("blocks", 1, 1 << 20, lambda v: PagedGeometry(**SHAPE, capacity=16).bytes(v)),
+    "max_requests": ("max_requests", 1, 1000, lambda v: requests_like(max_requests=v)),
+    "max_pins": ("max_pins", 0, 1019, lambda v: requests_like(max_pins=v)),
+    "pin_blocks": ("pin_blocks", 0, 8, lambda v: requests_like(pin_blocks=v)),
+    "open task": ("task", 0, PAST - 1, lambda v: opened(task=v)),
+    "priority": ("priority", 0, 255, lambda v: opened(priority=v)),
+    "reserve_tokens": ("reserve_tokens", 0, PAST, lambda v: opened(reserve_tokens=v)),
+    "limit_tokens": ("limit_tokens", 1, PAST, lambda v: opened(limit_tokens=v)),
+    "pin_tokens": ("pin_tokens", 0, PAST, lambda v: opened(pin_tokens=v)),
+    "reserve": ("tokens", 0, PAST, lambda v: opened().reserve(v)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_a_number_has_its_limits(case: str) -> None:
+    name, least, most, call = LIMITS[case]
+    for value in (least - 1, most + 1):
+        with pytest.raises(BadArgument) as refused:
+            call(value)
+        assert str(refused.value) == f"{name} must be {least}..{most}, got {value}"
+    call(least)
+    call(most)
+
+
+def test_the_blocks_of_requests_have_their_limits() -> None:
+    """The most would be 20 MB."""
+    for value in (0, (1 << 20) + 1):
+        with pytest.raises(BadArgument, match=rf"^blocks must be 1\.\.1048576, got {value}$"):
+            requests_like(blocks=value)
+    assert requests_like(blocks=1, pin_blocks=1).n == 1
+
+
+POOLS: dict[str, Callable[..., Any]] = {
+    "fixed": lambda **o: FixedPool(Arena(1024), 4, 64, **o),
+    "slab": lambda **o: SlabPool(Arena(1024), 128, 4, (32, 64), **o),
+    "buddy": lambda **o: BuddyPool(Arena(1024), 512, **o),
+    "region": lambda **o: RegionPool(Arena(1024), 512, 16, **o),
+    "slab+region": lambda **o: SlabRegionPool(Arena(1024), 128, 4, (32, 64), **o),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_the_tag_of_a_pool_has_its_limits(name: str) -> None:
+    for tag in (0, 7):
+        assert POOLS[name](tag=tag).check() == 0
+    for tag in (-1, 8):
+        with pytest.raises(BadArgument, match=rf"^tag must be 0\.\.7, got {tag}$"):
+            POOLS[name](tag=tag)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_the_smallest_requests_are_mended(blocks: int) -> None:
+    """The first entry may be in the last block, whose index is what a root's number would be."""
+    requests = requests_of(blocks)
+    one = requests.open()
+    run(one, list(range(4 * blocks)))
+    before = requests.stats()
+    requests.state[0] = 1
+    assert requests.check() == 0
+    assert requests.stats() == before
+    one.close()
+    assert requests.check() == 0
+
+
+def test_what_a_pool_refuses_is_counted() -> None:
+    """needed: all blocks that the step must have, new ones and copies: here a copy of the shared tail."""
+    g = PagedGeometry(**SHAPE, capacity=64, block_tokens=4)
+    arena = Arena(g.scratch_bytes + 3 * g.block_bytes)
+    pool = FixedPool(arena, 3, g.block_bytes)
+    requests = Requests(g, 6, arena=arena, pool=pool)
+    one = requests.open()
+    run(one, list(range(6)))
+    two = one.fork()
+    pool.alloc(g.block_bytes)
+    with pytest.raises(NoRoom, match="the pool has no room") as refused:
+        run(two, [*range(6), 9])
+    assert (refused.value.needed, refused.value.free) == (1, 0)
