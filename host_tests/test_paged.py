@@ -218,6 +218,34 @@ def test_a_request_is_closed_once() -> None:
     assert requests.check() == 0
 
 
+def test_every_method_of_a_closed_request_refuses() -> None:
+    requests = requests_of(4)
+    one = requests.open()
+    run(one, list(range(5)))
+    one.close()
+    requests.open()  # the same row
+    x, q = array("f", [1.0] * WIDTH), array("f", [1.0] * HEADS * HEAD_DIM)
+    acts = {
+        "append": lambda: one.append(0, x, x), "attend": lambda: one.attend(0, q, array("f", q)),
+        "prefill": lambda: one.prefill(0, x, x, 1), "commit": lambda: one.commit(1), "abort": one.abort,
+        "rollback": lambda: one.rollback(1), "place": lambda: one.place(0, "k", 0), "fork": one.fork,
+        "reserve": lambda: one.reserve(4), "lock": one.lock, "unlock": one.unlock, "close": one.close,
+        "visible": one.visible,
+    }  # fmt: skip
+    said = {}
+    for name, act in acts.items():
+        try:
+            act()
+        except BadHandle:
+            continue
+        except Exception as error:
+            said[name] = repr(error)
+        else:
+            said[name] = "nothing"
+    assert said == {}
+    assert requests.check() == 0
+
+
 def test_no_key_outlives_its_block() -> None:
     """ISO-5."""
     requests = requests_of(2)

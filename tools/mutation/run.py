@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from unix_port import processes
 # The first round: so many of the fastest tests, of so many seconds and files at most.
 FIRST_TESTS, FIRST_S, FIRST_FILES = 40, 2.0, 3
 # No fault is given more than this of recorded seconds of tests.
-MOST_S = 30.0
+MOST_S = 12.0
 TEST_LIMIT_S = 3.0  # of processor time, for a test that takes next to none
 ROUND_LIMIT_S = 120  # of processor time, for what a test's own limit does not end
 DEVICE_LIMIT_S = 60
@@ -71,11 +72,16 @@ def explained(path: Path = plan.EQUIVALENT) -> list[dict[str, str]]:
 
 def reason(fault: Fault, known: Sequence[dict[str, str]]) -> str | None:
     """Why a fault is known to have no effect."""
-    for each in known:
-        same = (each["file"], each["in"], each["was"], each["now"])
-        if same == (fault.file, fault.function, fault.was, fault.now):
-            return each["why"]
-    return None
+    return next((each["why"] for each in known if matches(fault, each)), None)
+
+
+def matches(fault: Fault, entry: dict[str, str]) -> bool:
+    """Whether an entry of the list is of this fault; its file and function may hold a `*`."""
+    return (
+        (entry["was"], entry["now"]) == (fault.was, fault.now)
+        and fnmatchcase(fault.file, entry["file"])
+        and fnmatchcase(fault.function, entry["in"])
+    )
 
 
 class Copy:
