@@ -30,7 +30,7 @@ test test-long: PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfi
 
 test: $(STAMP)
 	@$(BIN)/python -m firmware --install || true
-	@$(PYTEST) --sample $(SAMPLE) $(PYTEST_ARGS)
+	@$(PYTEST) --sample=$(SAMPLE) $(PYTEST_ARGS)
 
 test-long: $(STAMP)
 	@$(BIN)/python -m firmware --install || true

@@ -1,10 +1,10 @@
 """What a run takes of the tests marked `exhaustive`: all of their cases, or a sample.
 
-`make test-long` runs all, and so does pytest without `--sample`. `make test` runs `--sample commit`: one
+`make test-long` runs all, and so does pytest without `--sample`. `make test` runs `--sample=commit`: one
 case in EVERY of each function, which ones by the hash of the commit checked out (without git by the version
 of the package). Of the cases of a function, in their order, the sample is every tenth, from a first that
 the key and the function's name give: ten commits in a row see about two cases in three, and one commit is
-always one sample. The key is printed at the start and at the end, `--sample KEY` repeats it anywhere.
+always one sample. The key is printed at the start and at the end, `--sample=KEY` repeats it anywhere.
 
 A test whose one case is a loop over many takes the fixture `sampled` and loops over `sampled(cases)`: it runs
 always, whole or with one in EVERY.
@@ -99,7 +99,7 @@ def told(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     key = session.config.option.sample
     if reporter is not None and key:
-        reporter.write_line(f"of exhaustive tests one case in {EVERY}; the same ones again: --sample {key}")
+        reporter.write_line(f"of exhaustive tests one case in {EVERY}; the same ones again: --sample={key}")
 
 
 # Not pytest_report_header, which -q does not print.

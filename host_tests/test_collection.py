@@ -191,7 +191,7 @@ def test_a_run_prints_its_sample_and_its_processor_time(workers: int, tmp_path: 
     }
 
     lines = done.stdout.splitlines()
-    assert [n for n, line in enumerate(lines) if line.endswith("--sample some key")] in ([0, len(lines) - 3],)
+    assert [n for n, line in enumerate(lines) if line.endswith("--sample=some key")] in ([0, len(lines) - 3],)
     printed = re.fullmatch(r"processor time: (\d+) min (\d\d) s", lines[-2])
     assert printed
     assert re.match("8 passed", lines[-1])
