@@ -101,7 +101,8 @@ def test_a_window_holds_no_more_blocks_than_it_needs() -> None:
 
 def test_a_full_window_goes_on_whatever_others_take() -> None:
     """It keeps the block of a page that has left it until the next page needs one: nobody comes between."""
-    requests = requests_of(6, None, window=5, sinks=0, block_tokens=4)  # 3 pages of 4 tokens for a window of 5
+    # 3 pages of 4 tokens for a window of 5.
+    requests = requests_of(6, None, window=5, sinks=0, block_tokens=4)
     paged, other = requests.open(), requests.open()
     run(paged, list(range(12)), ids=False)
     run(other, list(range(12)), ids=False)
