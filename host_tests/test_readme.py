@@ -11,6 +11,7 @@ import pytest
 
 from kvlab import boards
 from kvlab.paths import ROOT
+from mpy_kv import Geometry
 from unix_port import launcher
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -71,6 +72,28 @@ def test_sources_take_the_heap_that_is_said(qemu, scripts: dict[str, Path]) -> N
             assert "MemoryError" in done.stderr
         else:
             judge("cache", done.stdout)
+
+
+LARGE = """
+{}
+from mpy_kv import Geometry, KVCache
+g = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=384)
+{}
+cache = KVCache(g, buffer)
+print(g.bytes())
+"""
+BYTES = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=384).bytes()
+
+
+def test_a_buffer_before_the_imports_finds_room(qemu) -> None:
+    """What README says to do about a MemoryError: afterwards no piece of the heap is as large."""
+    from unix_port import compiled
+
+    first, later = f"buffer = bytearray({BYTES})", "buffer = bytearray(g.bytes())"
+    for source, status in ((LARGE.format(first, ""), 0), (LARGE.format("", later), 1)):
+        done = qemu.board.run(source, path=[compiled.tree("armv6m")], fence_bytes=PICO)
+        assert done.status == status, done.stderr
+        assert ("MemoryError" in done.stderr) == bool(status)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
