@@ -61,8 +61,8 @@ def test_the_command_says_what_it_says_for_a_pico(tmp_path: Path, capfd) -> None
     assert shown["rp2040"] == shown["qemu_arm"] != ""
     assert told["rp2040"].keys() == told["qemu_arm"].keys()
     for name, figures in told.items():
-        settings = figures["settings"]
-        assert (settings.pop("board"), settings.pop("json")) == (name, str(tmp_path / f"{name}.json"))
+        assert figures["settings"]["board"] == name
+        figures["settings"] = {k: v for k, v in figures["settings"].items() if k not in OF_A_RUN}
     same = told["rp2040"].keys() - OF_A_RUN
     assert {key: told["qemu_arm"][key] for key in same} == {key: told["rp2040"][key] for key in same}
     assert told["qemu_arm"]["alloc_bytes_per_token"] == 0
