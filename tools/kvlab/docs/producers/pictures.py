@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Mapping
@@ -14,6 +13,7 @@ from kvlab.docs.picture import with_figures
 from kvlab.docs.registry import PICTURES, Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import EXACT, HEAP, INSTRUCTIONS
 from kvlab.errors import FellShort
+from unix_port import processes
 
 HEAP_PICTURE = f"{PICTURES}heap.png"
 CHOOSE_PICTURE = f"{PICTURES}choose.png"
@@ -103,7 +103,7 @@ def _choose(_wanted: Collection[str]) -> Mapping[str, bytes]:
 
 def _run(*words: str | Path) -> Any:
     """What a command of ours writes to its --json, the last of the words."""
-    done = subprocess.run([sys.executable, "-m", "kvlab", *words], capture_output=True, text=True)
+    done = processes.run([sys.executable, "-m", "kvlab", *words], capture_output=True, text=True)
     if done.returncode:
         raise FellShort(done.stderr.strip() or f"kvlab {words[0]} failed")
     return json.loads(Path(words[-1]).read_text(encoding="utf-8"))
