@@ -886,7 +886,9 @@ def qemu_link():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mpy", [False, True], ids=["py", "mpy"])
+@pytest.mark.parametrize(
+    "mpy", [pytest.param(False, marks=pytest.mark.exhaustive, id="py"), pytest.param(True, id="mpy")]
+)
 def test_a_board_of_32_bits(qemu_link, tiny, mpy):
     found = identity.ask(qemu_link)
     assert (found.platform, found.chip, found.arch) == ("qemu", "CORTEXM3", "armv7em")

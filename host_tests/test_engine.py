@@ -54,6 +54,7 @@ def test_the_trace_knows_every_pool(trace: Any) -> None:
     assert set(trace.MAKERS) == set(POOLS)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MODULES)
 def test_device_cpython_and_compiled_agree(name: str, trace: Any, upy: Any) -> None:
     """Handles, places, refusals, statistics, every array: after 10^5 operations, on the device fewer."""
