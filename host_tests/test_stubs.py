@@ -51,6 +51,7 @@ KNOWN = {
             ("tokens.py", 'module named "instructions"', "its ImportError is caught"),
             ("steps.py", 'module named "instructions"', "runs on the emulated board alone"),
             ("choices.py", 'module named "instructions"', "runs on the emulated board alone"),
+            ("parts.py", 'module named "exact"', "runs on the emulated board alone"),
             ("tally.py", 'module named "exact"', "runs on the emulated board alone"),
             ("worst.py", 'expected "ptr', "a pointer of viper takes any buffer"),
             ("worst_requests.py", 'expected "ptr', "a pointer of viper takes any buffer"),

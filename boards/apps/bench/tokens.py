@@ -26,7 +26,7 @@ except ImportError:  # no emulator
     instructions = None
 
 try:
-    import parts
+    from bench import parts
 except ImportError:  # no emulator, or one of another processor
     parts = None
 
