@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from paged_cases import SHAPE, requests_of, run
+from paged_cases import HEAD_DIM, HEADS, SHAPE, WIDTH, requests_of, ring_like, run
 
 from mpy_kv.admission.admission import MOST_TICKETS, Admission
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
-from mpy_kv.errors import BadArgument, NoRoom
+from mpy_kv.errors import BadArgument, BadHandle, NoRoom, StepError
 from mpy_kv.paged import PagedGeometry, Requests
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
@@ -148,3 +149,48 @@ def test_what_a_pool_refuses_is_counted() -> None:
     with pytest.raises(NoRoom, match="the pool has no room") as refused:
         run(two, [*range(6), 9])
     assert (refused.value.needed, refused.value.free) == (1, 0)
+
+
+def test_a_step_says_what_is_wrong_with_attend_and_commit() -> None:
+    cache = ring_like(requests_of(4))
+    k, q = array("f", [1.0] * 2 * WIDTH), array("f", [1.0] * 2 * HEADS * HEAD_DIM)
+    one_k, one_q = k[:WIDTH], q[: HEADS * HEAD_DIM]
+    early = "before append or prefill of that layer"
+    with pytest.raises(StepError, match=rf"attend\(0\) {early}"):
+        cache.attend(0, one_q, array("f", one_q))
+    cache.append(0, one_k, one_k)
+    with pytest.raises(StepError, match=rf"attend\(1\) {early}"):
+        cache.attend(1, one_q, array("f", one_q))
+    with pytest.raises(StepError, match="attend with n = 2, but the step has n = 1 tokens"):
+        cache.attend(0, q, array("f", q), None, 2)
+    with pytest.raises(StepError, match="commit with 1 of 2 layers stored; layer 1 is missing"):
+        cache.commit()
+    cache.abort()
+    cache.prefill(0, k, k, 2)
+    with pytest.raises(StepError, match="attend with n = 1, but the step has n = 2 tokens"):
+        cache.attend(0, one_q, array("f", one_q))
+    cache.attend(0, q, array("f", q), None, 2)
+    with pytest.raises(StepError, match=r"attend\(0\) a second time"):
+        cache.attend(0, q, array("f", q), None, 2)
+    cache.prefill(1, k, k, 2)
+    cache.commit()
+    assert cache.length == 2
+    with pytest.raises(StepError, match=rf"attend\(0\) {early}"):
+        cache.attend(0, one_q, array("f", one_q))
+
+
+@pytest.mark.parametrize("name", ["fixed", "slab"])
+def test_the_last_handle_of_all_is_one(name: str) -> None:
+    """Of the last block in its last generation: every bit is set."""
+    pool = POOLS[name]()
+    last = pool._meta[3] if name == "slab" else 0x1FFFFFFF
+    objects = 16 if name == "slab" else 4
+    pool._word[objects - 1] = -1 - last
+    handles = [pool.alloc(32) for _ in range(objects)]
+    assert last in handles
+    pool.lock(last)
+    pool.unlock(last)
+    pool.grow(last, 20)
+    pool.free(last)
+    with pytest.raises(BadHandle):
+        pool.free(last)
