@@ -26,6 +26,8 @@ from mpy_kv import kernels
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom, StepError
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.paged.prefix import ENTRIES, FREE, ORPHANS, REUSABLE, TOP, USED
+from mpy_kv.paged.requests import BOUND, COMMON, PINNED
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
@@ -779,3 +781,85 @@ def test_only_the_first_child_moves_its_parent() -> None:
     assert [blocks.nxt[n], blocks.nxt[n + 1], blocks.prv[n + 1]] == [n, head, left]
     enter(head, [50, 51, 52, 53])
     assert [blocks.nxt[n + 1], blocks.prv[n + 1]] == [head, left]
+
+
+def lived() -> Requests:
+    """Blocks of every kind: shared, of a share, pinned, reusable with and without children, free."""
+    requests = requests_of(12, max_requests=3, max_pins=1)
+    families(requests, HEAD + LEFT, HEAD + RIGHT)
+    one = requests.open(reserve_tokens=16, pin_tokens=8)
+    run(one, list(range(20, 29)))
+    requests.pin(one, 8)
+    two = one.fork()
+    step(two, 50)
+    step(two, 51)
+    families(requests, [90, 91])
+    assert requests.check() == 0
+    return requests
+
+
+def test_check_sees_damage() -> None:
+    """Every word that decides who holds what: changed by one, up or down, it is seen."""
+    requests = lived()
+    blocks, rows = requests.blocks, range(requests.rows)
+    used = [row for row in rows if requests.open_rows[row]]
+    entries = [i for i in range(requests.n) if blocks.serial[i]]
+    listed = [i for i in range(requests.n) if not blocks.ref[i]]
+    places = {
+        "ref": (blocks.ref, range(requests.n)),
+        "common": (requests.common, range(requests.n)),
+        "held": (requests.held, rows),
+        "share": (requests.share, rows),
+        "pinned": (requests.pinned, [row for row in used if row < requests.max_requests]),
+        "open_rows": (requests.open_rows, used),
+        "nxt": (blocks.nxt, listed),
+        "prv": (blocks.prv, [i for i in listed if blocks.serial[i]]),
+        "chain": (blocks.chain, entries),
+        "bucket": (blocks.bucket, range(len(blocks.bucket))),
+        "hash": (blocks.hash, entries),
+        "children": (blocks.children, entries),
+        "meta": (blocks.meta, [TOP, FREE, REUSABLE, USED, ENTRIES]),
+        "state": (requests.state, [BOUND, COMMON, PINNED]),
+    }
+    unseen = []
+    for name, (words, at) in places.items():
+        for i in at:
+            old = words[i]
+            for new in (old + 1, old - 1):
+                if new < 0:
+                    continue
+                words[i] = 0 if name == "open_rows" else new
+                try:
+                    if requests.check() == 0:
+                        unseen.append((name, i, old, new))
+                except IndexError:
+                    pass
+                words[i] = old
+    assert unseen == []
+    assert requests.check() == 0
+
+
+def test_check_sees_an_entry_that_cannot_be_found() -> None:
+    """Its parent was entered anew, and nobody knows."""
+    requests = lived()
+    blocks = requests.blocks
+    child = next(i for i in range(requests.n) if blocks.serial[i] and blocks.parent[i] >= 0)
+    blocks.pserial[child] += 100
+    blocks.children[blocks.parent[child]] -= 1
+    found = requests.check()
+    assert found > 0
+    blocks.meta[ORPHANS] = 1
+    assert requests.check() == found - 1
+
+
+def test_check_sees_a_closed_row_that_holds() -> None:
+    requests = requests_of(4)
+    one = requests.open()
+    run(one, HEAD)
+    row = one.row
+    requests.open_rows[row] = 0
+    assert requests.check() >= 2
+    one = requests_of(4).open(limit_tokens=8)
+    run(one, HEAD + LEFT)
+    one.requests.limit[one.row] = 1
+    assert one.requests.check() == 1
