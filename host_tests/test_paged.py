@@ -798,6 +798,33 @@ def lived() -> Requests:
     return requests
 
 
+def test_counts_of_a_life() -> None:
+    """12 blocks: 4 of the share, 3 of the fork and the pin, 2 of them the same; a head and its two tails found."""
+    requests = lived()
+    stats = requests.stats()
+    assert stats["available_blocks"] == requests.available_blocks() == 12 - 4 - 3
+    assert (stats["free_blocks"], stats["referenced_blocks"], stats["evictable_blocks"]) == (5, 4, 3)
+    assert (stats["shared_blocks"], stats["pinned_blocks"], stats["cached_blocks"]) == (2, 2, 5)
+    assert (stats["protected_blocks"], stats["private_blocks"]) == (2, 2)
+    assert (stats["requests"], stats["pins"], stats["opened"]) == (2, 1, 5)
+    assert (stats["reused_tokens"], stats["block_tokens"], stats["total_blocks"]) == (4, 4, 12)
+
+
+def test_a_fork_has_lost_what_its_origin_has() -> None:
+    """What a rollback left of a window that has moved on: the same tokens seen, the same number evicted."""
+    requests = requests_of(20, None, window=8, sinks=2)
+    one = requests.open()
+    run(one, list(range(30)))
+    one.rollback(3)
+    assert one.visible() == [0, 1, *range(22, 27)]
+    two = one.fork()
+    assert (two.visible(), two.evicted_tokens) == (one.visible(), one.evicted_tokens)
+    for token in range(12):
+        assert step(two, token) == step(one, token)
+        assert (two.visible(), two.evicted_tokens) == (one.visible(), one.evicted_tokens)
+    assert requests.check() == one.check() == two.check() == 0
+
+
 def test_check_sees_damage() -> None:
     """Every word that decides who holds what: changed by one, up or down, it is seen."""
     requests = lived()

@@ -436,7 +436,14 @@ def unmerge(pool: BuddyPool) -> None:
     pool._meta[HEADS + 2] = -1
 
 
+def swap_lists(pool: BuddyPool) -> None:
+    """The free blocks of 2 and of 4 units, each the only one of its list, in that of the other."""
+    heads = pool._meta[HEADS + 1], pool._meta[HEADS + 2]
+    pool._meta[HEADS + 2], pool._meta[HEADS + 1] = heads
+
+
 CORRUPTIONS = {  # of seven units with a block in the last one
+    "lists of the wrong lengths": swap_lists,
     "a free block not listed": lambda p: p._meta.__setitem__(HEADS + 1, -1),
     "a list that goes round": lambda p: p._link.__setitem__(0, 0),
     "a block of another length": lambda p: p._order.__setitem__(0, 2),
