@@ -220,17 +220,20 @@ def test_the_list_tells_where_each_stands(docs, tmp_path):
 def test_a_picture_carries_its_figures():
     from matplotlib import pyplot
 
-    def drawn(width, figures):
+    from kvlab.plots import context, heap
+
+    def drawn(width, figures, plot=context):
         import io
 
         figure = pyplot.figure(figsize=(width, 1))
         made = io.BytesIO()
         figure.savefig(made, format="png")
         pyplot.close(figure)
-        return picture.with_figures(made.getvalue(), figures)
+        return picture.with_figures(made.getvalue(), figures, plot)
 
     told = drawn(2, {"heap": 1000})
-    assert json.loads(picture.figures_of(told)) == {"heap": 1000}
+    assert json.loads(picture.figures_of(told))["figures"] == {"heap": 1000}
+    assert "drawn by" in str(picture.difference(told, drawn(2, {"heap": 1000}, heap), HEAP))
     assert picture.difference(told, drawn(3, {"heap": 1000}), EXACT) is None
     assert "1000" in str(picture.difference(told, drawn(2, {"heap": 1001}), EXACT))
     assert picture.difference(told, drawn(2, {"heap": 1001}), HEAP) is None

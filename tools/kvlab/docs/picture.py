@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from kvlab.docs.tolerance import Tolerance
@@ -11,17 +14,26 @@ from kvlab.docs.tolerance import Tolerance
 KEY = "kvlab"  # of the PNG file's text chunk
 
 
-def with_figures(png: bytes, figures: Any) -> bytes:
-    """The PNG file with `figures`, as JSON takes them, in a text chunk."""
+def with_figures(png: bytes, figures: Any, plot: ModuleType) -> bytes:
+    """The PNG file with `figures`, as JSON takes them, and a name for the source of `plot`, which drew it."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 
     chunk = PngInfo()
-    chunk.add_text(KEY, json.dumps(figures, sort_keys=True))
+    told = {"figures": figures, "drawn by": source_of(plot)}
+    chunk.add_text(KEY, json.dumps(told, sort_keys=True))
     made = io.BytesIO()
     with Image.open(io.BytesIO(png)) as image:
         image.save(made, format="PNG", optimize=True, pnginfo=chunk)
     return made.getvalue()
+
+
+def source_of(plot: ModuleType) -> str:
+    """A short name for the source that draws, in letters: another source draws another picture."""
+    from kvlab.plots import sheet
+
+    data = b"".join(Path(str(module.__file__)).read_bytes() for module in (sheet, plot))
+    return hashlib.sha256(data).hexdigest()[:16].translate(str.maketrans("0123456789", "ghijklmnop"))
 
 
 def figures_of(png: bytes) -> str:
@@ -35,8 +47,8 @@ def figures_of(png: bytes) -> str:
 def difference(told: bytes, found: bytes, tolerance: Tolerance) -> str | None:
     """How the picture at hand differs from the one that was drawn now; None if it does not.
 
-    What counts is the figures behind it and its size: another version of the library that draws moves
-    pixels, the machine's clock moves what has time on an axis.
+    What counts is the figures behind it and the source that drew it: another version of matplotlib moves
+    pixels.
     """
     have, want = figures_of(told), figures_of(found)
     if not have:

@@ -1,14 +1,14 @@
 """Measures what the stories app takes of a heap beside the cache's buffer, and writes measured.json.
 
 Each figure is the smallest heap that `kvlab stories --window W --tokens 40` runs in, with default sampling
-and no prompt, less the buffer and what program.py counts by shape. The shipped models are measured, and two
-that are made here, whose random weights no one hears: a `broad` one whose workspace is large and a `deep`
-one with many layers, so that each of the two moments in which most is needed decides once.
+and no prompt, less the buffer and what program.py counts by shape. The shipped models are measured with each
+element type, and others that are made here, whose random weights no one hears: a broad one whose workspace is
+large and deep ones with many layers, so that each of the two moments in which most is needed decides once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,13 +28,13 @@ from mpy_kv.codecs import NAMES
 
 # The board whose emulator stands for each MicroPython port, as measured.json has them.
 BOARDS = {"rp2": "rp2040", "esp32": "esp32s3", "qemu": "qemu_arm"}
-RESOLUTION_BYTES = 256
+RESOLUTION_BYTES = 512
 TOKENS = 2  # a token allocates nothing, so these need what 40 do
 STEP_BYTES = 512  # how far from a guess the search begins
 GUESS_BYTES = 115_000  # beside the buffer
-FIRST = "shipped 1"
-WINDOWS = (128, 256)  # of the first shipped model; of the others the first one
-POLICIES = ("lru-peak", "lfu-decay")  # one that counts uses, one that sums
+WINDOWS = (128, 256)  # of int8; of the others the first one
+HOLES_BYTES = 2048  # by which another shape may find its holes smaller
+POLICY = "lru-peak"  # all that weigh tokens have the same code and tables
 BROAD = llama2c.Config(32, 1024, 1, 4, 2, 512, 512, True)
 DEEP = llama2c.Config(32, 48, 16, 4, 2, 512, 512, True)
 DEEPER = llama2c.Config(32, 48, 24, 4, 2, 512, 512, True)
@@ -127,43 +127,40 @@ def measure(port: str, done: Callable[[int], None] = lambda _: None) -> dict[str
         return program.array_bytes(subject.model, story.USUAL_SINKS, mapped)
 
     command = f"kvlab stories --board {board.name} --tokens 40"
-    subjects = {f"shipped {i + 1}": subject for i, subject in enumerate(shipped())}
-    at = {
-        name: max(beside(subject, window=window) for window in WINDOWS[: 1 + (name == FIRST)])
-        for name, subject in subjects.items()
-    }
+    shapes: dict[str, dict[str, dict[str, int]]] = {}
+    for subject in shipped():
+        ring, weighed = {}, {}
+        for codec in NAMES:
+            windows = WINDOWS if codec == "int8" else WINDOWS[:1]
+            ring[codec] = max(beside(subject, window=window, codec=codec) for window in windows)
+            if codec != "int4":  # its blocks cannot lose a single token
+                tables = program.table_bytes(WINDOWS[0], 0)
+                weighed[codec] = beside(subject, window=WINDOWS[0], codec=codec, policy=POLICY) - tables
+        shapes[program.shape_of(subject.model)] = {"ring": ring, "weighed": weighed}
     deep = {c.layers: beside(made(c), window=WINDOWS[0]) - arrays(made(c)) for c in (DEEP, DEEPER)}
     layer = -(-(deep[DEEPER.layers] - deep[DEEP.layers]) // (DEEPER.layers - DEEP.layers))
-    then = {"deep": deep[DEEP.layers] - layer * DEEP.layers}
-    broad = beside(made(BROAD), window=WINDOWS[0])
-    first = {"broad": broad - 2 * program.workspace_bytes(made(BROAD).model)}
-    for name, subject in subjects.items():
-        with_workspace = max(first.values()) + 2 * program.workspace_bytes(subject.model)
-        with_arrays = max(then.values()) + layer * subject.model.layers + arrays(subject)
-        more = at[name] - max(with_workspace, with_arrays)
-        if with_workspace > with_arrays:
-            first[name] = max(first.values()) + more
-        else:
-            then[name] = max(then.values()) + more
-    base, subject, window = at[FIRST], subjects[FIRST], WINDOWS[0]
-    codecs = {
-        codec: beside(subject, window=window, codec=codec) - base
-        for codec in NAMES
-        if codec != "int8"
-    }
-    tables = program.table_bytes(window, 0)
-    policies = {
-        policy: beside(subject, window=window, policy=policy) - base - tables for policy in POLICIES
-    }
+    broad = beside(made(BROAD), window=WINDOWS[0]) - 2 * program.workspace_bytes(made(BROAD).model)
+    plain = {codec: [by["ring"][codec] - by["ring"]["int8"] for by in shapes.values()] for codec in NAMES}
+    watching = [
+        more - by["ring"][codec] for by in shapes.values() for codec, more in by["weighed"].items()
+    ]
     return {
-        "workspace": _most(first, command, "beside the buffer, the app's workspace and its copy"),
-        "arrays": _most(then, command, "beside the buffer, the app's arrays and the objects of each layer"),
-        "layer": _most({"deep": layer}, command, "objects of a layer"),
+        "workspace": _fact(
+            [broad + HOLES_BYTES], command, "beside the buffer, the app's workspace and its copy"
+        ),
+        "arrays": _fact(
+            [deep[DEEP.layers] - layer * DEEP.layers + HOLES_BYTES],
+            command,
+            "beside the buffer, the app's arrays and the objects of each layer",
+        ),
+        "layer": _fact([layer], command, "objects of a layer"),
         "codecs": {
-            codec: _most({codec: more}, f"{command} --codec {codec}", "more than int8, beside the buffers")
-            for codec, more in codecs.items()
+            codec: _fact(more, f"{command} --codec {codec}", "more than int8, beside the buffers")
+            for codec, more in plain.items()
+            if codec != "int8"
         },
-        "policy": _most(policies, f"{command} --policy POLICY", "more than a ring, beside its tables"),
+        "policy": _fact(watching, f"{command} --policy {POLICY}", "more than a ring, beside its tables"),
+        "shapes": shapes,
     }
 
 
@@ -172,8 +169,6 @@ def _buffer_bytes(model: Model, codec: str, window: int, sinks: int) -> int:
     return int(geometry_for(codec, *shape, window=window, sinks=sinks).bytes())
 
 
-def _most(figures: Mapping[str, int], command: str, note: str) -> dict[str, Any]:
+def _fact(figures: Sequence[int], command: str, note: str) -> dict[str, Any]:
     """The largest of them as a fact; never below 0."""
-    told = ", ".join(f"{name} {figure:,}" for name, figure in figures.items())
-    value = max(0, *figures.values())
-    return {"value": value, "kind": "measured", "source": command, "note": f"{note}: {told} bytes"}
+    return {"value": max(0, *figures), "kind": "measured", "source": command, "note": note}

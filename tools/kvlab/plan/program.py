@@ -1,8 +1,10 @@
 """What the stories app takes of a board's heap beside the cache's buffer: code, objects, arrays, tables.
 
-The app needs most at one of two moments: when its workspace is made, of which there is a copy for that
-moment, or when all of its arrays are there. What lies in the heap then beside them is measured, by
-measure.py, for each MicroPython port, and is in measured.json; the arrays follow from the model's shape.
+It is measured, by measure.py, for each MicroPython port, and is in measured.json: to the byte for the
+shapes of the models that ship, with each element type, with and without a policy. It hangs by a few KB on
+where the heap has holes when an array is made, so another shape is counted with room for that. The app needs
+most at one of two moments: when its workspace is made, of which there is a copy for that moment, or when all
+of its arrays are there. The arrays follow from the shape, what else lies in the heap then is measured.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ class Program:
     """Bytes that were measured, with int8 and the newest tokens kept: `workspace` with the workspace and its
     copy not counted, `arrays` with the app's arrays and `layer` for each layer not counted.
 
-    `codecs`, `policy`: what another element type, and a policy that weighs tokens, have more; its tables are
-    not counted.
+    `codecs`, `policy`: what another element type, and a policy that weighs tokens, have more at most; its
+    tables are not counted. `shapes`: all beside the buffer and those tables, by `shape_of` a model, element
+    type, and whether a policy weighs tokens ("weighed") or the newest stay ("ring").
     """
 
     workspace: Fact
@@ -36,12 +39,24 @@ class Program:
     layer: Fact
     codecs: Mapping[str, Fact]
     policy: Fact
+    shapes: Mapping[str, Mapping[str, Mapping[str, int]]]
 
-    def bytes(self, model: Model, sinks: int, mapped: bool) -> int:
-        """Of a model beside the app's arrays. `mapped`: weights are read where they lie."""
+    def beside(
+        self, model: Model, sinks: int, mapped: bool, codec: str, weighs: bool
+    ) -> tuple[int, int, int]:
+        """Bytes of program and objects, what the element type has more, and what the policy, beside the app's
+        arrays and the policy's tables. `mapped`: weights are read where they lie."""
         arrays = array_bytes(model, sinks, mapped)
-        first = self.workspace.value + 2 * workspace_bytes(model) - arrays
-        return int(max(first, self.arrays.value + self.layer.value * model.layers))
+        known = self.shapes.get(shape_of(model))
+        if known is None:
+            first = self.workspace.value + 2 * workspace_bytes(model) - arrays
+            program = max(first, self.arrays.value + self.layer.value * model.layers)
+            extra = self.codecs[codec].value if codec in self.codecs else 0
+            return program, extra, self.policy.value if weighs else 0
+        total = known["weighed" if weighs else "ring"][codec] - arrays
+        extra = max(0, known["ring"][codec] - known["ring"]["int8"])
+        policy = max(0, total - (known["ring"][codec] - arrays))
+        return total - extra - policy, extra, policy
 
 
 def of_port(port: str) -> Program:
@@ -62,7 +77,13 @@ def _measured() -> dict[str, Any]:
 def parse(found: Mapping[str, Any]) -> Program:
     codecs = {codec: Fact(**fact) for codec, fact in found["codecs"].items()}
     names = ("workspace", "arrays", "layer", "policy")
-    return Program(codecs=codecs, **{name: Fact(**found[name]) for name in names})
+    return Program(codecs=codecs, shapes=found["shapes"], **{name: Fact(**found[name]) for name in names})
+
+
+def shape_of(model: Model) -> str:
+    """What the app's arrays and objects hang on, as measured.json has it."""
+    heads = f"{model.heads} heads on {model.kv_heads} of {model.head_dim}"
+    return f"{model.layers} layers of {model.dim} and {model.hidden}, {heads}, {model.vocab} words"
 
 
 def workspace_bytes(model: Model) -> int:

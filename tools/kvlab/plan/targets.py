@@ -76,13 +76,17 @@ class Target:
         assert self.board is not None
         mapped = self.board.memory_mapped_flash
         measured = program.of_port(self.board.machine.port)
-        most = measured.bytes(model, sinks, mapped)
-        parts = [Part("program and its objects", most, self.main.name, measured.workspace.source)]
-        if more := measured.codecs.get(codec):
-            parts.append(Part(f"what {codec} has more", more.value, self.main.name, more.source))
-        if policy not in (None, program.RING):
-            more, tables = measured.policy, program.table_bytes(window, sinks)
-            parts.append(Part("the policy and its tables", more.value + tables, self.main.name, more.source))
+        weighs = policy not in (None, program.RING)
+        most, extra, watching = measured.beside(model, sinks, mapped, codec, weighs)
+        source = measured.workspace.source
+        parts = [Part("program and its objects", most, self.main.name, source)]
+        if codec in measured.codecs:
+            parts.append(Part(f"what {codec} has more", extra, self.main.name, f"{source} --codec {codec}"))
+        if weighs:
+            watching += program.table_bytes(window, sinks)
+            parts.append(
+                Part("the policy and its tables", watching, self.main.name, f"{source} --policy {policy}")
+            )
         arrays = program.array_bytes(model, sinks, mapped)
         return [*parts, Part("the app's arrays", arrays, self.main.name, "boards/apps/stories/model.py")]
 

@@ -38,7 +38,7 @@ def _heap(_wanted: Collection[str]) -> Mapping[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         path = Path(folder) / "heap.png"
         heap.draw(told.report, TOKENS, f"Heap of the {board.title} while it tells {TOKENS:,} tokens", path)
-        return {HEAP_PICTURE: with_figures(path.read_bytes(), figures)}
+        return {HEAP_PICTURE: with_figures(path.read_bytes(), figures, heap)}
 
 
 def _context(_wanted: Collection[str]) -> Mapping[str, bytes]:
@@ -53,7 +53,7 @@ def _context(_wanted: Collection[str]) -> Mapping[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         path = Path(folder) / "context.png"
         context.draw(lines, limits, path)
-        return {CONTEXT_PICTURE: with_figures(path.read_bytes(), figures)}
+        return {CONTEXT_PICTURE: with_figures(path.read_bytes(), figures, context)}
 
 
 def _memory(_wanted: Collection[str]) -> Mapping[str, bytes]:
@@ -69,7 +69,7 @@ def _memory(_wanted: Collection[str]) -> Mapping[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         path = Path(folder) / "memory.png"
         memory.draw(rows, "The buffer of the KV cache: a window of 256 tokens and 4 sinks, int8", path)
-        return {MEMORY_PICTURE: with_figures(path.read_bytes(), figures)}
+        return {MEMORY_PICTURE: with_figures(path.read_bytes(), figures, memory)}
 
 
 def _time(_wanted: Collection[str]) -> Mapping[str, bytes]:
@@ -82,7 +82,7 @@ def _time(_wanted: Collection[str]) -> Mapping[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         path = Path(folder) / "time.png"
         time.draw(counted, "Where the instructions of a token go, counted on an emulated Cortex-M3", path)
-        return {TIME_PICTURE: with_figures(path.read_bytes(), figures)}
+        return {TIME_PICTURE: with_figures(path.read_bytes(), figures, time)}
 
 
 def _choose(_wanted: Collection[str]) -> Mapping[str, bytes]:
