@@ -16,6 +16,8 @@ from mpy_kv.codecs import NAMES
 from mpy_kv.eviction.tokens import POLICIES
 from mpy_kv.geometry import Geometry
 
+# float32 is for reference: its plain kernels allocate as they go, and take what room there is.
+TYPES = [codec for codec in NAMES if codec != "float32"]
 # Shapes that the constants were not measured with: the plan leaves room for holes in the heap.
 MADE = {
     "multi-head": Config(96, 256, 3, 6, 6, 512, 512, True),
@@ -76,7 +78,7 @@ def questions(count=40):
     places = [name for name in boards.names() for _ in range(3 if _small(name) else 1)]
     found = []
     while len(found) < count:
-        codec, policy = draw.choice(NAMES), draw.choice((None, None, *sorted(POLICIES)))
+        codec, policy = draw.choice(TYPES), draw.choice((None, None, *sorted(POLICIES)))
         one = (draw.choice(places), draw.choice([*shipped()]), codec, policy)
         if not (codec == "int4" and policy not in (None, program.RING)) and one not in found:
             found.append(one)
@@ -103,8 +105,9 @@ def test_the_plan_counts_a_policys_tables():
         g = Geometry(2, 4, 2, 8, window=window, sinks=sinks, codec=codec)
         for policy in POLICIES:
             plan, at, worths = setup.table(g, *setup.check(g, policy, None))
-            payload = sum(len(x) * x.itemsize for x in (plan, at, *worths))
-            assert program.table_bytes(window, sinks) == payload
+            made = sum(len(x) * x.itemsize for x in (plan, at, *worths))
+            copied = sum(len(x) * x.itemsize for x in (plan, at, worths[0]))
+            assert program.table_bytes(window, sinks) == made + copied
 
 
 def test_the_constants_are_those_of_every_port_and_type():

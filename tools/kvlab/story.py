@@ -19,6 +19,7 @@ from unix_port import launcher
 
 _COMPLAINT = "stories: error: "
 _FIGURES = "figures"  # the file the app writes them to
+RING = "window"  # the policy that drops the oldest
 USUAL_SINKS = 4  # what the app takes unless it is told
 USUAL_WINDOW = 256  # the same, where the board's main.py asks for no other
 
@@ -51,6 +52,9 @@ class Telling:
             value = getattr(self, name)
             if value not in (None, ""):
                 words += [f"--{name}", value]
+        if self.policy == RING and self.budget is None and self.compress is None:
+            at = words.index("--policy")  # what the app does by itself, without its module of policies
+            del words[at : at + 2]
         words += [f"--{name}" for name in ("greedy", "stop") if getattr(self, name)]
         return [str(word) for word in words]
 

@@ -85,12 +85,14 @@ def needed(board: Board, subject: Subject, guess: int, **asked: Any) -> tuple[in
         return story.in_heap(board, subject.image, telling, heap)
 
     good, seen, step = guess, tells(guess), STEP_BYTES
+    bad = guess if seen is None else guess - step
     while seen is None:
-        good, step = good + step, 2 * step
-        seen = tells(good)
-    bad, step = good - step, STEP_BYTES
-    while (lower := tells(bad)) is not None:
-        good, seen, bad, step = bad, lower, bad - step, 2 * step
+        good = bad + step
+        seen, step = tells(good), 2 * step
+        bad = bad if seen is not None else good
+    while bad < guess and (lower := tells(bad)) is not None:
+        good, seen, step = bad, lower, 2 * step
+        bad = good - step
     while good - bad > RESOLUTION_BYTES:
         middle = (good + bad) // 2
         lower = tells(middle)

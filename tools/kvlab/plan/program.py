@@ -111,10 +111,12 @@ def array_bytes(model: Model, sinks: int, mapped: bool) -> int:
 
 
 def table_bytes(window: int, sinks: int) -> int:
-    """Payload of the tables of a policy that weighs tokens (mpy_kv/budget/setup.py)."""
+    """Payload of the tables of a policy that weighs tokens, and of what they are copied from when they are
+    made (mpy_kv/budget/setup.py): two of them are copies of one."""
     ring = window + 1
     seen = sinks + ring
-    return int(4 * (tokens_kept.ACC + seen + (seen + 1) // 2 + ring + 2 * (ring + 2)))
+    made_once = tokens_kept.ACC + seen + (seen + 1) // 2 + ring
+    return int(4 * (2 * made_once + 3 * (ring + 2)))
 
 
 def _padded(n: int) -> int:
