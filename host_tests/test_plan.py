@@ -619,6 +619,7 @@ def test_the_code_of_other_element_types_counts():
         beside = {codec: board(name).beside(STORIES, 4, codec) for codec in NAMES}
         totals = {codec: sum(part.bytes for part in parts) for codec, parts in beside.items()}
         least, most = totals["int8"], totals["int4"]
+        assert totals["float32"] == least
         assert all(least < totals[codec] < most for codec in ("int8-int4", "sparse", "float16"))
         assert len({part.source for part in beside["int4"]}) == 3
     assert profile("server").beside(STORIES, 0, "int4") == profile("server").beside(STORIES, 0, "int8")

@@ -21,6 +21,7 @@ from mpy_kv.eviction.tokens import params as tokens_kept
 
 MEASURED = Path(__file__).with_name("measured.json")
 ROW_BUFFER_BYTES = 4096  # of the stories app, where weights are read row by row
+REFERENCE = "float32"  # for comparing: its plain kernels allocate as they go, which no plan counts
 RING = "window"  # the token policy that a ring is by itself
 
 
@@ -48,6 +49,8 @@ class Program:
         arrays and the policy's tables. `mapped`: weights are read where they lie."""
         arrays = array_bytes(model, sinks, mapped)
         known = self.shapes.get(shape_of(model))
+        if codec == REFERENCE:
+            codec = "int8"
         if known is None:
             first = self.workspace.value + 2 * workspace_bytes(model) - arrays
             program = max(first, self.arrays.value + self.layer.value * model.layers)
