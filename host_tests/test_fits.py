@@ -112,7 +112,7 @@ def test_the_plan_counts_a_policys_tables():
 
 def test_the_constants_are_those_of_every_port_and_type():
     for name in boards.names():
-        found = program.of_port(boards.load(name).machine.port)
+        found = program.of_board(name, boards.load(name).machine.port)
         assert set(found.codecs) == {*TYPES} - {"int8"}
         for fact in (found.workspace, found.arrays, found.layer, found.policy, *found.codecs.values()):
             assert fact.kind == "measured"

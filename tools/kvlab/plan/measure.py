@@ -26,12 +26,11 @@ from kvlab.plan.shape import Model
 from mpy_kv import geometry_for
 from mpy_kv.codecs import NAMES
 
-# The board whose emulator stands for each MicroPython port, as measured.json has them.
-BOARDS = {"rp2": "rp2040", "esp32": "esp32s3", "qemu": "qemu_arm"}
+# Boards whose heap does not hold all that the model was trained for.
+BOARDS = ("rp2040", "esp32", "esp32c3", "esp32s3", "qemu_arm")
 RESOLUTION_BYTES = 512
 TOKENS = 2  # a token allocates nothing, so these need what 40 do
 STEP_BYTES = 512  # how far from a guess the search begins
-GUESS_BYTES = 115_000  # beside the buffer
 WINDOWS = (128, 256)  # of int8; of the others the first one
 HOLES_BYTES = 2048  # by which another shape may find its holes smaller
 # float32 is for reference: plain kernels, which allocate as they go.
@@ -105,12 +104,11 @@ def needed(board: Board, subject: Subject, guess: int, **asked: Any) -> tuple[in
     return good, seen
 
 
-def measure(port: str, done: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
-    """What measured.json holds of a port."""
-    board = boards.load(BOARDS[port])
+def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
+    """What measured.json holds of a board."""
+    board = boards.load(name)
     mapped = board.memory_mapped_flash
     target = targets.of_board(board)
-    before = program.known(port)
 
     def beside(subject: Subject, **asked: Any) -> int:
         """The heap less the buffer. The search begins where it ended the last time."""
@@ -118,10 +116,8 @@ def measure(port: str, done: Callable[[int], None] = lambda _: None) -> dict[str
         window = asked["window"]
         sinks = 0 if asked.get("policy") else story.USUAL_SINKS
         buffer = _buffer_bytes(model, codec, window, sinks)
-        start = GUESS_BYTES
-        if before:
-            parts = target.beside(model, sinks, codec, asked.get("policy"), window)
-            start = sum(part.bytes for part in parts)
+        parts = target.beside(model, sinks, codec, asked.get("policy"), window)
+        start = sum(part.bytes for part in parts)
         heap, seen = needed(board, subject, buffer + start, **asked)
         assert seen["buffer_bytes"] == buffer, (buffer, seen["buffer_bytes"])
         done(1)

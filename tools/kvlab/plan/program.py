@@ -1,6 +1,6 @@
 """What the stories app takes of a board's heap beside the cache's buffer: code, objects, arrays, tables.
 
-It is measured, by measure.py, for each MicroPython port, and is in measured.json: to the byte for the
+It is measured, by measure.py, for each board with a small heap, and is in measured.json: to the byte for the
 shapes of the models that ship, with each element type, with and without a policy. It hangs by a few KB on
 where the heap has holes when an array is made, so another shape is counted with room for that. The app needs
 most at one of two moments: when its workspace is made, of which there is a copy for that moment, or when all
@@ -21,6 +21,8 @@ from mpy_kv.eviction.tokens import params as tokens_kept
 
 MEASURED = Path(__file__).with_name("measured.json")
 ROW_BUFFER_BYTES = 4096  # of the stories app, where weights are read row by row
+# Boards of which each stands for those of its port that were not measured.
+STANDS_FOR_PORT = {"rp2": "rp2040", "esp32": "esp32s3", "qemu": "qemu_arm"}
 REFERENCE = "float32"  # for comparing: its plain kernels allocate as they go, which no plan counts
 RING = "window"  # the token policy that a ring is by itself
 
@@ -62,14 +64,11 @@ class Program:
         return total - extra - policy, extra, policy
 
 
-def of_port(port: str) -> Program:
-    """The program on a MicroPython port. KeyError where it was not measured."""
-    return parse(_measured()[port])
-
-
-def known(port: str) -> bool:
-    """Whether it was measured."""
-    return port in _measured()
+def of_board(name: str, port: str) -> Program:
+    """The program on a board: its own figures, or where its heap is too large to matter those of another board
+    of its MicroPython port."""
+    found = _measured()
+    return parse(found[name if name in found else STANDS_FOR_PORT[port]])
 
 
 def _measured() -> dict[str, Any]:

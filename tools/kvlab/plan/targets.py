@@ -75,7 +75,7 @@ class Target:
             return [Part("system and runtime", fact.value, self.main.name, fact.source)]
         assert self.board is not None
         mapped = self.board.memory_mapped_flash
-        measured = program.of_port(self.board.machine.port)
+        measured = program.of_board(self.board.name, self.board.machine.port)
         weighs = policy not in (None, program.RING)
         most, extra, watching = measured.beside(model, sinks, mapped, codec, weighs)
         source = measured.workspace.source

@@ -48,7 +48,7 @@ def _fits(_wanted: Collection[str]) -> Mapping[str, str]:
 def _measured(_wanted: Collection[str]) -> Mapping[str, bytes]:
     from kvlab.plan import measure
 
-    found = {port: measure.measure(port) for port in measure.BOARDS}
+    found = {name: measure.measure(name) for name in measure.BOARDS}
     return {MEASURED: (json.dumps(found, indent=2) + "\n").encode()}
 
 
