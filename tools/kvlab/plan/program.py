@@ -65,8 +65,8 @@ class Program:
 
 
 def of_board(name: str, port: str) -> Program:
-    """The program on a board: its own figures, or where its heap is too large to matter those of another board
-    of its MicroPython port."""
+    """The program on a board: its own figures, or those of another board of its MicroPython port where it was
+    not measured."""
     found = _measured()
     return parse(found[name if name in found else STANDS_FOR_PORT[port]])
 
