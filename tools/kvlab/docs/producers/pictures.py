@@ -98,7 +98,7 @@ def _choose(_wanted: Collection[str]) -> Mapping[str, bytes]:
         for figures in (costs, *models):
             figures.pop("settings", None)
         figures = {"costs": costs, "models": models}
-        return {CHOOSE_PICTURE: with_figures((folder / "choose.png").read_bytes(), figures)}
+        return {CHOOSE_PICTURE: with_figures((folder / "choose.png").read_bytes(), figures, choose)}
 
 
 def _run(*words: str | Path) -> Any:
