@@ -27,8 +27,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 EVERY = 10
 COMMIT = "commit"
-# The ids of all that was collected, before any is left out.
-COLLECTED = pytest.StashKey[list[str]]()
 Case = TypeVar("Case")
 
 
@@ -116,7 +114,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # Before -m and -k: what a key picks does not depend on them.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    config.stash[COLLECTED] = [item.nodeid for item in items]
     key = config.option.sample
     if not key:
         return

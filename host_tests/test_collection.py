@@ -21,20 +21,14 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
-def two(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[list[str], list[str]]:
-    """The ids as two processes collect them that share neither second, hash seed, folder nor time zone. The
-    first is this one, if it has collected all files."""
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str]]:
+    """The ids as two processes collect them that share neither second, hash seed, folder nor time zone."""
     other = tmp_path_factory.mktemp("elsewhere") / "copy"
     left = shutil.ignore_patterns(".*", "__pycache__", "out", "build", "*.egg-info")
     shutil.copytree(census.ROOT, other, ignore=left)
     path = os.pathsep.join([str(other), str(other / "tools")])
     second = int(time.time())
-    first = request.config.stash[sampling.COLLECTED]
-    files = {f"host_tests/{path.name}" for path in HERE.glob("test_*.py")}
-    if {each.partition("::")[0] for each in first} < files:
-        first = census.collect(env={"PYTHONHASHSEED": "1", "TZ": "UTC"})
+    first = census.collect(env={"PYTHONHASHSEED": "1", "TZ": "UTC"})
     while int(time.time()) == second:
         time.sleep(0.1)
     return first, census.collect(other, {"PYTHONHASHSEED": "22", "TZ": "Asia/Tokyo", "PYTHONPATH": path})
