@@ -11,6 +11,7 @@ from array import array
 from pathlib import Path
 
 import numpy as np
+import paged_cases
 import pytest
 from injected import Injected
 from jobs import Job, together
@@ -360,3 +361,23 @@ def test_a_layer_of_its_own_type_costs_little(qemu) -> None:
     mean = (found["token"]["int8"] + found["token"]["int8-int4"]) / 2
     assert mean < found["token"]["alternating"] <= 1.06 * mean
     assert found["token"]["uniform"] <= 1.05 * found["token"]["int8"]
+
+
+def test_no_layer_sees_what_a_rollback_lost() -> None:
+    """The ring has overwritten what was visible once: each layer sees what a cache of its type does."""
+    context = {"window": 4, "sinks": 1}
+    types = ["int8", "float16"]
+    sets = plain(types)
+    mixed = MixedCache(MixedGeometry(**paged_cases.SHAPE, **context, codec=types), kernels=sets)
+    alone = [
+        KVCache(Geometry(**paged_cases.SHAPE, **context, codec=name), kernels=sets[name]) for name in types
+    ]
+    for token in range(16):
+        if token == 12:
+            for cache in (mixed, *alone):
+                cache.rollback(3)
+        got = paged_cases.step(mixed, token, ids=False)
+        half = len(got) // 2
+        want = [paged_cases.step(cache, token) for cache in alone]
+        assert got == want[0][:half] + want[1][half:]
+        assert mixed.visible() == alone[0].visible()
