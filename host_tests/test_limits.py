@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from paged_cases import HEAD_DIM, HEADS, SHAPE, WIDTH, requests_of, ring_like, run
+from paged_cases import HEAD_DIM, HEADS, SHAPE, WIDTH, requests_of, ring_like, run, step
 
 from mpy_kv.admission.admission import MOST_TICKETS, Admission
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
-from mpy_kv.errors import BadArgument, BadHandle, NoRoom, StepError
+from mpy_kv.errors import BadArgument, BadHandle, NoRoom, PoolFull, StepError
 from mpy_kv.paged import PagedGeometry, Requests
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
@@ -194,3 +194,32 @@ def test_the_last_handle_of_all_is_one(name: str) -> None:
     pool.free(last)
     with pytest.raises(BadHandle):
         pool.free(last)
+
+
+def test_seek_needs_a_window_and_all_sinks() -> None:
+    whole = ring_like(requests_of(4))
+    short = ring_like(requests_of(4, None, window=6, sinks=2))
+    step(whole, 1)
+    step(short, 1)
+    for cache in (whole, short):
+        with pytest.raises(StepError, match="seek needs a window and all . sinks stored, length is 1"):
+            cache.seek(20)
+    step(short, 2)
+    short.seek(20)
+    assert (short.length, short.visible()) == (20, [0, 1])
+    assert short.check() == 0
+
+
+def test_a_region_has_room_in_slabs_that_nobody_is_promised() -> None:
+    """It holds more slabs than its guarantee; the only free one is another's: one object more, no two."""
+    pool = SlabRegionPool(Arena(1024), 128, 4, (32, 64))
+    mine, other = pool.open_region(4, 1), pool.open_region(1, 1)
+    handles = [pool.alloc(64, region=mine) for _ in range(6)]
+    pool.free(handles[0])
+    two = array("i", [0, 0])
+    with pytest.raises(PoolFull):
+        pool.alloc_many(2, 64, two, region=mine)
+    assert pool.check() == 0
+    pool.alloc_many(1, 64, two, region=mine)
+    pool.alloc_many(2, 64, two, region=other)
+    assert pool.check() == 0

@@ -25,6 +25,7 @@ from paged_cases import (
 from mpy_kv import kernels
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom, StepError
+from mpy_kv.kernels import params
 from mpy_kv.paged import PagedGeometry, Requests
 from mpy_kv.paged.prefix import ENTRIES, FREE, ORPHANS, REUSABLE, TOP, USED
 from mpy_kv.paged.requests import BOUND, COMMON, PINNED
@@ -796,6 +797,12 @@ def lived() -> Requests:
     families(requests, [90, 91])
     assert requests.check() == 0
     return requests
+
+
+def test_a_request_has_room_for_the_runs_of_its_pages_and_two_more() -> None:
+    """One where the sinks end within a page, one where a window begins within one."""
+    requests = requests_of(4)
+    assert len(requests.attend_with) == params.RUN + 4 * (requests.geometry.pages + 2)
 
 
 def test_counts_of_a_life() -> None:
