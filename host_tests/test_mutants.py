@@ -71,7 +71,11 @@ def test_faults_of_a_line() -> None:
     [
         (
             "if k == 0 and ref[u] == 0: pass",
-            {"if True and ref[u] == 0: pass", "if k == 0 or ref[u] == 0: pass", "if k != 0 and ref[u] == 0: pass"},
+            {
+                "if True and ref[u] == 0: pass",
+                "if k == 0 or ref[u] == 0: pass",
+                "if k != 0 and ref[u] == 0: pass",
+            },
         ),
         ("mask = len(b) - 1", {"mask = len(b)", "mask = len(b) + 1", "mask = len(b) - 2"}),
         ("if not x in y: pass", {"if x in y: pass", "if not x not in y: pass"}),
@@ -135,8 +139,9 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[run.C
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    for name, value in (("BROKEN", ("mpy_kv/*.py",)), ("TESTS", ("test_toy.py",)), ("DEVICE", {"mpy_kv": ()})):
-        monkeypatch.setattr(plan, name, value)
+    monkeypatch.setattr(plan, "BROKEN", ("mpy_kv/*.py",))
+    monkeypatch.setattr(plan, "TESTS", ("test_toy.py",))
+    monkeypatch.setattr(plan, "DEVICE", {"mpy_kv": ()})
     monkeypatch.setattr(run, "TEST_LIMIT_S", 0.3)
     copy = run.Copy(root, tmp_path / "copy", tmp_path / "record")
     try:

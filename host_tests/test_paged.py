@@ -806,7 +806,7 @@ def test_a_request_has_room_for_the_runs_of_its_pages_and_two_more() -> None:
 
 
 def test_counts_of_a_life() -> None:
-    """12 blocks: 4 of the share, 3 of the fork and the pin, 2 of them the same; a head and its two tails found."""
+    """Of 12 blocks 4 are the share's, 3 the fork's and the pin's; a head and its two tails can be found."""
     requests = lived()
     stats = requests.stats()
     assert stats["available_blocks"] == requests.available_blocks() == 12 - 4 - 3
