@@ -21,7 +21,8 @@ HEAP_BYTES = 96 << 20
 
 
 class Shared:
-    """Called as the unix port's fixture is. Started by the first script, and anew after one that fails."""
+    """Called as the unix port's fixture is. Started by the first script, and anew after one that fails or where
+    something else has ended it."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
@@ -38,6 +39,9 @@ class Shared:
         self._process = None
 
     def _started(self) -> subprocess.Popen[bytes]:
+        # A command that a signal ends in this process, as tests have it, kills all that was started here.
+        if self._process is not None and self._process.poll() is not None:
+            self._close()
         if self._process is None:
             self._errors = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
             how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}

@@ -33,3 +33,14 @@ def test_each_script_is_as_if_started(tmp_path: Path) -> None:
         with pytest.raises(AssertionError, match=r"no end after 0.5 s"):
             shared.run(script("while True: pass"), timeout=0.5)
         assert shared.run(script("raise SystemExit")) == ""
+
+
+def test_a_process_that_something_else_has_ended_is_started_anew(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("print('on')")
+    with Shared() as shared:
+        assert shared.run(script) == "on\n"
+        assert shared._process is not None
+        shared._process.kill()
+        shared._process.wait()
+        assert shared.run(script) == "on\n"
