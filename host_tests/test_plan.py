@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_model import write_tiny
 
-from kvlab import boards, cli, profiles
+from kvlab import boards, cli, profiles, shipped
 from kvlab.errors import BadInput
 from kvlab.models import image as images
 from kvlab.plan import models, planner, program, sizes, targets
@@ -517,13 +517,14 @@ def test_the_command_lists_models(tmp_path, capfd):
 
 
 def test_the_shipped_model_has_a_name(monkeypatch, tmp_path):
-    assert ("stories" in models.catalogue()) is models.paths.SHIPPED.is_file()
+    for name in shipped.NAMES:
+        assert (name in models.catalogue()) is shipped.image(name).is_file()
     folder = models.paths.ROOT / "out" / f"test-{tmp_path.name}"
     folder.mkdir(parents=True)
     try:
         path = folder / "stories.mkvm"
         path.write_bytes(stories_fixtures.tiny()[2])
-        monkeypatch.setattr(models.paths, "SHIPPED", path)
+        monkeypatch.setattr(models.shipped, "FOLDER", folder)
         assert models.find("stories").image_bytes == len(stories_fixtures.tiny()[2])
     finally:
         path.unlink()

@@ -8,7 +8,7 @@ import sys
 import pytest
 from tiny_model import write_tiny
 
-from kvlab import cli, story
+from kvlab import cli, shipped, story
 from kvlab.models.image import with_codecs
 from kvlab.models.load import load_image
 
@@ -41,6 +41,18 @@ def test_sinks_are_as_many_as_the_context_has_room_for(tmp_path, capfd, seq_len,
     status, err, figures = told(tmp_path, capfd, model, *words)
     assert (status, err) == (0, "")
     assert (figures["window"], figures["sinks"]) == (window, sinks)
+
+
+@pytest.mark.parametrize("name", shipped.NAMES[1:])
+def test_models_that_ship_tell_the_same_by_plain_and_by_fast_kernels(tmp_path, capfd, name):
+    status, err, fast = told(tmp_path, capfd, name, "--kernels", "viper", "--tokens", 16)
+    assert (status, err) == (0, "")
+    assert fast["text"].startswith("Once upon a time, there was a")
+    assert fast["alloc_bytes_per_token"] == 0
+    status, err, plain = told(tmp_path, capfd, name, "--kernels", "plain", "--tokens", 3)
+    assert (status, err) == (0, "")
+    assert len(plain["text"]) > 5
+    assert fast["text"].startswith(plain["text"])
 
 
 def test_the_cache_is_of_the_types_that_the_image_names(tmp_path, capfd):

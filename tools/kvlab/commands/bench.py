@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kvlab import options, output, paths
+from kvlab import options, output, paths, shipped
 from kvlab.bench import choices, kernels, targets, tokens, worst
 from kvlab.errors import BadInput
 from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
@@ -155,8 +155,9 @@ def show_missing(figures: dict[str, Any]) -> None:
 @target_option()
 @click.option(
     "--model",
-    metavar="FILE",
-    help="Board image, or a llama2.c checkpoint [default: the shipped one; on a serial port the board's].",
+    metavar="NAME|FILE",
+    help="One that ships, a board image, or a llama2.c checkpoint [default: the first that ships; on a serial"
+    " port the board's].",
 )
 @click.option(
     "--position",
@@ -187,7 +188,7 @@ def tokens_command(
         with output.progress("Tokens", tokens.steps(target, positions)) as done:
             figures = tokens.measure(target, None, positions, done)
     else:
-        path = options.existing_file(model, "--model") if model is not None else paths.SHIPPED
+        path = shipped.find(model, "--model") if model is not None else paths.SHIPPED
         image = load_image(path)
         prepare(target)
         with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
@@ -443,7 +444,7 @@ def choices_command(target: str, json_path: Path | None) -> None:
       --policy lru-peak --policy window --budget 64
 """,
 )
-@click.option("--model", required=True, metavar="FILE", help="llama2.c checkpoint.")
+@click.option("--model", required=True, metavar="NAME|FILE", help="Shipped model, or llama2.c checkpoint.")
 @click.option("--tokenizer", metavar="FILE", help="Its tokenizer [default: the one beside it].")
 @click.option(
     "--text", required=True, metavar="FILE", help='Text; of a .jsonl the "heldout" lines.'
@@ -487,7 +488,7 @@ def loss_command(
     from kvlab.models.load import load_checkpoint
     from kvlab.models.reference import Reference
 
-    path = options.existing_file(model, "--model")
+    path = shipped.find(model, "--model", ".bin")
     where = options.existing_file(text, "--text")
     named = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
     checkpoint, words = load_checkpoint(path, named, option="--model")

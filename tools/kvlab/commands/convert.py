@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kvlab import files, options, output, paths
+from kvlab import files, options, output, paths, shipped
 
 
 @click.command()
@@ -53,7 +53,7 @@ def command(
     from kvlab.models.load import load_checkpoint
     from kvlab.models.report import report
 
-    source = options.existing_file(model, "MODEL")
+    source = shipped.find(model, "MODEL", ".bin")
     named = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
     target = target or Path(source.name).with_suffix(".mkvm")
     checkpoint, words = load_checkpoint(source, named, option="MODEL")

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import click
 
-from kvlab import files, options, output, paths, story
+from kvlab import files, options, output, paths, shipped, story
 from kvlab.boards import Board
 from kvlab.commands import stories
 from kvlab.errors import BadInput, FellShort
@@ -27,7 +27,9 @@ STORIES260K = "stories260K/stories260K.bin"
 )
 @options.board_option
 @click.option(
-    "--model", metavar="FILE", help="Board image or llama2.c checkpoint [default: the shipped one]."
+    "--model",
+    metavar="NAME|FILE",
+    help="One that ships, a board image or a llama2.c checkpoint [default: the first that ships].",
 )
 @click.option(
     "--tokens",
@@ -52,7 +54,7 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
 
     started = time.monotonic()
     pictures = _pictures()
-    path = options.existing_file(_default() if model is None else model, "--model")
+    path = shipped.find(str(_default()) if model is None else model, "--model")
     image = load_image(path)
     files.prepare_folder(out, "--out")  # not before: what is refused leaves no folder behind
     for name in ("demo.json", "index.html", *pictures.NAMES):

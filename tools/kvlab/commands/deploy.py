@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvlab import boards, options, output, paths
+from kvlab import boards, options, output, paths, shipped
 from kvlab.boards import Board
 from kvlab.deploy import APPS, NO_APP, PLACES
 from kvlab.errors import BadInput
@@ -58,9 +58,9 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
 )
 @click.option(
     "--model",
-    metavar="FILE",
+    metavar="NAME|FILE",
     default=str(DEFAULT_MODEL),
-    help="Board image, or a llama2.c checkpoint, converted on the fly"
+    help="One that ships, a board image, or a llama2.c checkpoint, converted on the fly"
     f" [default: {DEFAULT_MODEL.relative_to(paths.ROOT)}].",
 )
 @click.option("--tokenizer", metavar="FILE", help="A checkpoint's tokenizer [default: the one beside it].")
@@ -115,7 +115,7 @@ def command(
         wish = Wish(board, app, b"", mpy=mpy)
     else:
         words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
-        image = load_image(options.existing_file(model, "--model"), words)
+        image = load_image(shipped.find(model, "--model"), words)
         wish = Wish(board, app, image.data, mpy=mpy, place=place)
     if dry_run and port is None and not any_port():
         options.no_effect("no board is connected that could be another one", "force")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvlab import options, output, paths, story
+from kvlab import options, output, paths, shipped, story
 from kvlab.boards import Board
 from kvlab.errors import BadInput
 from kvlab.options import Decimal
@@ -37,8 +37,9 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 @options.board_option
 @click.option(
     "--model",
-    metavar="FILE",
-    help="Board image, or a llama2.c checkpoint, converted on the fly [default: the one that ships].",
+    metavar="NAME|FILE",
+    help="One that ships, a board image, or a llama2.c checkpoint, converted on the fly [default:"
+    f" {shipped.NAMES[0]}; {', '.join(shipped.NAMES[1:])}].",
 )
 @click.option(
     "--tokenizer", metavar="FILE", help="A checkpoint's tokenizer [default: the one beside it]."
@@ -188,7 +189,7 @@ def command(
         options.no_effect("has no effect with --temperature 0, the likeliest token always", "top_p", "seed")
     if compress is not None and not any(prompts) and not requests:
         options.no_effect("needs --prompt, of whose tokens it keeps a part", "compress")
-    path = options.existing_file(str(paths.SHIPPED) if model is None else model, "--model")
+    path = shipped.find(str(paths.SHIPPED) if model is None else model, "--model")
     words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
     image = load_image(path, words)
     asked: dict[str, Any] = {

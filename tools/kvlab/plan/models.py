@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from kvlab import facts, files, paths
+from kvlab import facts, files, paths, shipped
 from kvlab.errors import BadInput, did_you_mean
 from kvlab.models import image as images
 from kvlab.models import llama2c
@@ -20,7 +20,6 @@ from kvlab.plan.shape import Model
 
 __all__ = ["Model", "catalogue", "find", "from_config", "from_file", "published"]
 
-SHIPPED = "stories"  # the name of the model that comes with the repository
 TOKEN_BYTES = 12  # a token in an image's tokenizer section, where there is none to measure: 8 and its text
 
 
@@ -32,23 +31,23 @@ def published() -> dict[str, Model]:
 
 
 def catalogue() -> dict[str, Model]:
-    """Every model that has a name: the shipped one, if it is here, and the published ones."""
-    known = published()
-    if os.path.isfile(paths.SHIPPED):
-        where = paths.SHIPPED.relative_to(paths.ROOT).as_posix()
-        shipped = replace(
-            from_file(paths.SHIPPED, SHIPPED), title=f"the shipped model ({where})", sources=(where,)
-        )
-        known = {SHIPPED: shipped, **known}
-    return known
+    """Every model that has a name: the shipped ones, if they are here, and the published ones."""
+    known = {}
+    for name in shipped.NAMES:
+        path = shipped.image(name)
+        if os.path.isfile(path):
+            where = os.path.relpath(path, paths.ROOT)
+            model = from_file(path, name)
+            known[name] = replace(model, title=f"a shipped model ({where})", sources=(where,))
+    return {**known, **published()}
 
 
 def find(text: str) -> Model:
     """A model by its name, or the file of that path. BadInput lists what there is."""
     known = catalogue()
     if text.lower() in known:
-        if text.lower() == SHIPPED:
-            files.reads(paths.SHIPPED, "--model")
+        if text.lower() in shipped.NAMES:
+            files.reads(shipped.image(text.lower()), "--model")
         return known[text.lower()]
     path = Path(text)
     if os.path.exists(path) and text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 
-from kvlab import boards
+from kvlab import boards, shipped
 from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import HEAP
 
@@ -25,7 +25,7 @@ def _fits(_wanted: Collection[str]) -> Mapping[str, str]:
     from kvlab import story
     from kvlab.plan import models, planner, targets
 
-    model = models.find(models.SHIPPED)
+    model = models.find(shipped.NAMES[0])
     known = {name: boards.load(name) for name in boards.names()}
 
     def largest(board: str, codec: str) -> int:
