@@ -184,6 +184,8 @@ def test_a_link_is_followed_and_a_file_keeps_its_mode(tmp_path):
         ["demo", "--model", "tiny.bin", "--out", "{}"],
         ["boards", "rp2040", "--json", "{}"],
         ["boards", "rp2040", "--json", "{}/x.json"],
+        ["sample", "--model", "{}", "--out", "out.jsonl"],
+        ["sample", "--out", "{}"],
         ["train", "--text", "{}", "--out", "out"],
         ["train", "--text", "hello.py", "--out", "{}"],
         ["train", "--text", "hello.py", "--teacher", "{}", "--out", "out"],

@@ -17,14 +17,14 @@ import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from stories import app, many
 from stories_fixtures import tiny
 
-from kvlab import boards, cli, paths, story
+from kvlab import boards, cli, paths, shipped, story
 from mpy_kv import Geometry, codecs
 from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import BadArgument
 from mpy_kv.eviction.tokens import POLICIES
 from unix_port import port
 
-SAMPLED = paths.ROOT / "tools" / "kvlab" / "quality" / "sampled.jsonl"
+SAMPLED = shipped.told("stories")
 TOKENS = 150
 BUDGET = 64
 PROMPT = "Once upon a time there was a little dragon"

@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_model import write_tiny
 
-from kvlab import cli, paths
+from kvlab import cli, judging, shipped
 from kvlab.errors import BadInput
 from kvlab.models.image import Image, convert
 from kvlab.models.llama2c import BOS, EOS, read_checkpoint
 from kvlab.models.load import load_checkpoint
 from kvlab.models.reference import Reference, Session
 from kvlab.models.tokenizer import read_tokenizer
+from kvlab.quality import text as texts
 from kvlab.train import bpe, checkpoint, data, heldout, job, teacher
 from kvlab.train.card import card
 from kvlab.train.plan import WARM_UP, Plan
@@ -284,6 +285,38 @@ def test_split_at_bos(words):
     assert teacher.split([EOS, BOS], words) == []
 
 
+def test_long_stories_begin_at_bos_and_are_long_enough(tiny, monkeypatch):
+    """Of a batch the rows that say BOS too early are dropped, and the text ends where they say it."""
+    made, tokens = tiny
+    model = Reference(made.config, made.weights, np.float64)
+    a, b = (tokens.encode(text, bos=False) for text in ("the sun and the moon", "an eel"))
+    rows = [[*b, BOS, *a], [*a, BOS, *b], [*b, BOS, *b], [*a, BOS]]
+    width = max(map(len, rows))
+    batch = np.array([row + [BOS] * (width - len(row)) for row in rows])
+    seeds = []
+
+    def told(_model, _rows, rng, _done):
+        seeds.append(rng.bit_generator.seed_seq.entropy)
+        return batch
+
+    monkeypatch.setattr(teacher, "_batch", told)
+    least = len(a) + 1
+    found = teacher.long_stories(model, tokens, 3, least, 7)
+    assert found == ["the sun and the moon"] * 3
+    assert seeds == [(7, 0), (7, 1)]
+    with pytest.raises(BadInput, match=r"--least 99: of .* pass less"):
+        teacher.long_stories(model, tokens, 1, 99, 7)
+
+
+def test_long_stories_are_what_a_batch_tells(tiny):
+    made, tokens = tiny
+    model = Reference(made.config, made.weights, np.float64)
+    found = teacher.long_stories(model, tokens, 2, 2, 5, rows=3)
+    rows = teacher._batch(model, 3, np.random.default_rng((5, 0)), None).tolist()
+    want = [tokens.decode(row[: row.index(BOS)] if BOS in row else row).strip() for row in rows]
+    assert found == [text for text in want if len(tokens.encode(text)) >= 2][:2]
+
+
 # --- held-out loss
 
 
@@ -374,6 +407,10 @@ def test_without_jax_one_line_says_what_to_install(tmp_path, capsys, monkeypatch
     ("arguments", "what"),
     [
         (["--steps", "1", "--minutes", "1"], "not both"),
+        (["--heads", "6"], "--heads 6: does not divide --dim 64"),
+        (["--kv-heads", "3"], "--kv-heads 3: does not divide --heads 8"),
+        (["--heads", "64"], "--heads 64: leaves 1 channels"),
+        (["--layers", "0"], "--layers"),
         (["--name", "a/b"], "--name a/b"),
         (["--teacher", "absent.bin"], "--teacher absent.bin: no such file"),
         (["--text", "absent.txt"], "--text absent.txt: no such file"),
@@ -392,12 +429,14 @@ def test_a_run_leaves_checkpoint_image_card_and_figures(tmp_path, capsys, monkey
 
     def train(wanted, ready, steps, minutes, resume, watch):
         assert (steps, minutes, resume) == (7, None, False)
+        asked.append(wanted)
         made = read_checkpoint(write_tiny(tmp_path / "tiny", vocab=VOCAB)[0])
         wanted.checkpoint.write_bytes(checkpoint.pack(made.config, made.weights))
         watch(7, 7, 1.5, 2.5)
         run = {"steps": 7, "minutes": 0.1, "cores": 2, "jax": "0", "numpy": np.__version__}
         return {**run, "settings": wanted.settings(), "config": vars(made.config)}
 
+    asked = []
     monkeypatch.setattr("kvlab.commands.train.find_spec", lambda name: True)
     monkeypatch.setattr(job, "train", train)
     monkeypatch.setattr(teacher.stories, "__defaults__", (None, 2))
@@ -405,10 +444,13 @@ def test_a_run_leaves_checkpoint_image_card_and_figures(tmp_path, capsys, monkey
     text, out = _job(tmp_path).texts[0], tmp_path / "out"
     line = ["train", "--text", text, "--teacher", taught, "--teacher-tokens", 100, "--out", out]
     line += ["--steps", 7, "--vocab", VOCAB, "--name", "mine", "--json", tmp_path / "f.json"]
+    line += ["--layers", 2, "--heads", 4]
     assert cli.main([str(x) for x in line]) == 0
     said = capsys.readouterr()
     assert "held out 2.500" in said.err
     again = f"--teacher-tokens 100 --text-share 0.3 --out DIR --steps 7 --seed 1 --vocab {VOCAB}"
+    again += " --batch-tokens 4096 --layers 2 --heads 4\n"
+    assert (asked[0].config.layers, asked[0].config.heads, asked[0].config.kv_heads) == (2, 4, 4)
     assert again in said.out
     made = sorted(p.name for p in out.iterdir())
     assert made == ["mine.bin", "mine.md", "mine.mkvm", "teacher.jsonl", f"tok{VOCAB}.bin"]
@@ -513,45 +555,71 @@ def test_training_learns_resumes_and_repeats(llama, tmp_path, monkeypatch):
     assert read_checkpoint(one.checkpoint).config == one.config
 
 
-# --- the model that ships
+# --- the models that ship
 
 
-MODELS = paths.BOARDS / "models"
+SHAPES = {
+    "stories": job.SHAPE,
+    "stories-gqa16": replace(job.SHAPE, layers=4, heads=4, kv_heads=2),
+    "stories-mha": replace(job.SHAPE, dim=48, hidden=128, heads=6, kv_heads=6),
+}
 
 
-@pytest.fixture(scope="module")
-def shipped():
-    return load_checkpoint(MODELS / "stories.bin")
+@pytest.fixture(scope="module", params=shipped.NAMES)
+def ours(request):
+    return request.param, load_checkpoint(shipped.checkpoint(request.param))
 
 
 @pytest.mark.slow
-def test_shipped_image_is_made_from_the_shipped_checkpoint(shipped):
-    assert convert(*shipped) == (MODELS / "stories.mkvm").read_bytes()
+def test_shipped_image_is_made_from_the_shipped_checkpoint():
+    made = load_checkpoint(shipped.checkpoint("stories"))
+    assert convert(*made) == shipped.image("stories").read_bytes()
 
 
-def test_shipped_model_has_the_promised_shape(shipped):
-    made, words = shipped
-    assert made.config == job.SHAPE
-    assert Image.read(MODELS / "stories.mkvm").config == made.config
+def test_shipped_image_has_the_weights_of_its_checkpoint(ours):
+    """All but the shifts, for which the float model tells stories."""
+    name, (made, words) = ours
+    image = Image.read(shipped.image(name))
+    assert convert(made, words, shifts=image.shifts) == image.data
+
+
+def test_shipped_model_has_the_promised_shape(ours):
+    name, (made, words) = ours
+    assert made.config == SHAPES[name]
+    assert Image.read(shipped.image(name)).config == made.config
     assert len(words) == 512
+    card = (shipped.FOLDER / "README.md").read_text(encoding="utf-8")
+    assert f"{made.parameters:,} parameters" in card
+    for path in (shipped.checkpoint(name), shipped.image(name)):
+        assert f"{path.stat().st_size:,} bytes" in card
 
 
-def test_card_shows_what_the_shipped_model_tells(shipped):
+def test_shipped_model_predicts_what_another_told(ours):
+    """To know nothing costs log 512, 6.2 nats a token."""
+    name, (made, words) = ours
+    (pair,) = judging.pairs(name)
+    assert pair.text != shipped.told(name)
+    (ids,) = texts.passages(pair.text, words, 256, 255)
+    nats = Reference(made.config, made.weights, np.float32).nats(ids).mean()
+    assert 1.0 < nats < 2.5
+
+
+def test_card_shows_what_the_shipped_model_tells():
     from kvlab.commands.train import sample
 
-    told = (MODELS / "README.md").read_text(encoding="utf-8")
+    told = (shipped.FOLDER / "README.md").read_text(encoding="utf-8")
     lines = [line[1:].removeprefix(" ") for line in told.splitlines() if line.startswith(">")]
     # The first sentences: float rounding on another machine may turn a close choice later on.
-    assert sample(*shipped)[:100] == "\n".join(lines)[:100]
+    assert sample(*load_checkpoint(shipped.checkpoint("stories")))[:100] == "\n".join(lines)[:100]
 
 
 @pytest.mark.slow
-def test_shipped_model_is_near_the_one_that_taught_it(shipped, needs_data):
+def test_shipped_model_is_near_the_one_that_taught_it(needs_data):
     """At most 1.25 times the nats over the same beginnings of the held-out stories."""
     from kvlab.commands.train import compare
 
     theirs = load_checkpoint(needs_data("stories260K/stories260K.bin"))
     texts = data.read_texts([needs_data("corpus/stories.jsonl")]).heldout
-    found = compare(*shipped, *theirs, texts, lambda _n: None)
+    found = compare(*load_checkpoint(shipped.checkpoint("stories")), *theirs, texts, lambda _n: None)
     assert found["teacher_nats"] == pytest.approx(0.7170 * 104_161, rel=1e-4)
     assert found["ratio"] <= 1.25

@@ -1,4 +1,4 @@
-"""Text told by another model, many stories at once: what a small corpus is stretched with."""
+"""Text told by a model, many stories at once: what a small corpus is stretched with, and judged on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kvlab.errors import BadInput
 from kvlab.models.llama2c import BOS, Checkpoint
 from kvlab.models.reference import Reference
 from kvlab.models.tokenizer import Tokenizer
 
 ROWS = 256  # stories a batch tells at once
+FRUITLESS = 8  # batches without one story that is long enough, and no more are tried
 
 Array = NDArray[Any]
 
@@ -48,6 +50,38 @@ def stories(
     return found
 
 
+def long_stories(
+    model: Reference,
+    tokenizer: Tokenizer,
+    count: int,
+    least: int,
+    seed: int,
+    done: Callable[[int], None] = lambda _n: None,
+    rows: int = ROWS,
+) -> list[str]:
+    """`count` stories at temperature 1, each from BOS to the end of the model's context, or to the next BOS
+    where the story has `least` tokens by then, BOS counted, also when its text is encoded again.
+
+    `done(1)` for each. A model in float64 draws the same on every machine. BadInput where hardly any story
+    is so long.
+    """
+    found: list[str] = []
+    batch = fruitless = 0
+    while len(found) < count:
+        before = len(found)
+        for row in _batch(model, rows, np.random.default_rng((seed, batch)), None).tolist():
+            end = row.index(BOS) if BOS in row else len(row)
+            text = tokenizer.decode(row[:end]).strip()
+            if end + 1 >= least and len(tokenizer.encode(text)) >= least and len(found) < count:
+                found.append(text)
+                done(1)
+        batch += 1
+        fruitless = 0 if len(found) > before else fruitless + 1
+        if fruitless == FRUITLESS:
+            raise BadInput(f"--least {least}: of {FRUITLESS * rows:,} stories none is so long; pass less")
+    return found
+
+
 def _batch(
     model: Reference, rows: int, rng: np.random.Generator, done: Callable[[int], None] | None
 ) -> Array:
@@ -55,9 +89,9 @@ def _batch(
     c, w = model.config, model.w
     group = c.heads // c.kv_heads
     angle = np.arange(c.seq_len)[:, None] * model.freqs
-    cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
-    keys = np.zeros((c.layers, rows, c.kv_heads, c.head_dim, c.seq_len), np.float32)
-    values = np.zeros((c.layers, rows, c.kv_heads, c.seq_len, c.head_dim), np.float32)
+    cos, sin = np.cos(angle).astype(model.dtype), np.sin(angle).astype(model.dtype)
+    keys = np.zeros((c.layers, rows, c.kv_heads, c.head_dim, c.seq_len), model.dtype)
+    values = np.zeros((c.layers, rows, c.kv_heads, c.seq_len, c.head_dim), model.dtype)
     projections = [
         np.concatenate([w.wq[i] * c.head_dim**-0.5, w.wk[i], w.wv[i]]).T for i in range(c.layers)
     ]
@@ -66,7 +100,7 @@ def _batch(
     for at in range(c.seq_len):
         x = w.embed[tokens]
         for layer in range(c.layers):
-            qkv = (model.norm(x, w.att_norm[layer]) @ projections[layer]).astype(np.float32)
+            qkv = (model.norm(x, w.att_norm[layer]) @ projections[layer]).astype(model.dtype)
             qk = qkv[:, : c.dim + c.kv_dim].reshape(rows, -1, c.head_dim)
             even, odd = qk[..., 0::2].copy(), qk[..., 1::2].copy()
             qk[..., 0::2] = even * cos[at] - odd * sin[at]
