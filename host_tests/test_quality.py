@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tiny_model import write_tiny
 
-from kvlab import paths
+from kvlab import judging, paths, shipped
+from kvlab.docs.producers import quality as pages
 from kvlab.models.image import Image, with_codecs
 from kvlab.models.limits import CACHE_CODECS, SEALED_CODEC
 from kvlab.models.llama2c import BOS, read_checkpoint
@@ -88,6 +89,25 @@ def test_intervals_tell_how_much_passages_differ():
     assert figures(apart[:1])["perplexity_change_interval_pct"] is None
 
 
+def test_what_two_trials_share_falls_out_of_their_difference():
+    """Passages differ by far more than the two trials do, and that is not in the interval."""
+    rng = np.random.default_rng(2)
+    hard, more = rng.normal(0, 9, 40), rng.normal(1, 0.1, 40)
+    ours = [Sums(100, 200 + h + m, 200, 5 + h / 9 + m, 90) for h, m in zip(hard, more)]
+    theirs = [Sums(100, 200 + h, 200, 5 + h / 9, 90) for h in hard]
+    found = score.against(ours, theirs)
+    assert found["perplexity_change_pct"] == pytest.approx(100 * math.expm1(more.mean() / 100))
+    assert found["kld_change"] == pytest.approx(more.mean() / 100)
+    low, high = found["kld_change_interval"]
+    assert high - low == pytest.approx(2 * 1.96 * more.std() / math.sqrt(40) / 100, rel=0.15)
+    low, high = found["perplexity_change_interval_pct"]
+    assert 0 < low < found["perplexity_change_pct"] < high
+    alone = figures(ours)
+    assert np.diff(alone["kld_interval"]) > 5 * np.diff(found["kld_change_interval"])
+    assert alone["kld_interval"][0] < alone["kld"] < alone["kld_interval"][1]
+    assert score.against(ours[:1], theirs[:1])["kld_change_interval"] is None
+
+
 def test_passages_count_by_their_tokens():
     found = figures([Sums(10, 20, 10, 1, 10), Sums(90, 90, 90, 0, 0)])
     assert found["perplexity_change_pct"] == pytest.approx(score.percent(0.1))
@@ -102,32 +122,54 @@ def test_short_stories_are_joined():
     assert list(text.joined([[1, 2]], 4)) == [[1, 2]]
 
 
-def test_sampled_text_is_what_the_shipped_model_says():
-    """The beginning, drawn again; the file has stories enough for the default number of tokens."""
-    checkpoint, words = load_checkpoint(text.SHIPPED)
-    reference = Reference(checkpoint.config, checkpoint.weights, np.float64)
-    lines = [json.loads(line) for line in text.SAMPLED.read_text(encoding="utf-8").splitlines()]
-    assert len(lines) == text.SAMPLED_STORIES
-    for seed in (0, 9):
-        again = text.sampled(reference, words, text.SAMPLED_SEED + seed, 24)
-        assert len(again) > 20
-        assert lines[seed]["text"].startswith(again.rstrip("\ufffd"))
-    found = text.passages(text.SAMPLED, words, 512, 12_000)
-    assert {len(ids) for ids in found} == {512}
-    assert sum(len(ids) - 1 for ids in found) >= 12_000
+@pytest.mark.parametrize("name", shipped.TELLERS)
+def test_the_stories_of_a_shipped_model(name):
+    """What `kvlab sample` wrote: each fills the context, so that a passage is the beginning of one story."""
+    words = load_checkpoint(shipped.checkpoint(name))[1]
+    lines = [json.loads(line) for line in shipped.told(name).read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 48
+    assert {line["split"] for line in lines} == {"heldout"}
+    encoded = [words.encode(line["text"]) for line in lines]
+    assert min(map(len, encoded)) >= 512
+    found = text.passages(shipped.told(name), words, 512, 48 * 511)
+    assert found == [ids[:512] for ids in encoded]
 
 
-def test_defaults_without_data(monkeypatch, tmp_path):
+def test_nobody_is_judged_on_what_it_told(monkeypatch, tmp_path):
+    """Without the data folder: the models that ship, and any other on the first one's stories."""
     monkeypatch.setenv(paths.DATA_ENV, str(tmp_path))
-    assert text.default_model() == text.SHIPPED
-    where, label = text.default_text()
-    assert where == text.SAMPLED
-    assert "sampled from the shipped model" in label
+    found = judging.pairs()
+    assert [pair.model for pair in found] == [shipped.checkpoint(name) for name in shipped.NAMES]
+    for name, pair in zip(shipped.NAMES, found, strict=True):
+        assert pair.text in [shipped.told(other) for other in shipped.TELLERS if other != name]
+        assert pair.text.name in pair.label
+        for same in (name, name.upper(), str(shipped.image(name)), str(shipped.checkpoint(name))):
+            assert judging.pairs(same)[0].text == pair.text
+    other, _ = write_tiny(tmp_path / "tiny")
+    assert judging.pairs(str(other)) == [
+        judging.Pair(other, shipped.told("stories"), "told-by-stories.jsonl, seed 1001")
+    ]
+    mine = tmp_path / "mine.txt"
+    mine.write_text("Mine.")
+    assert {(pair.text, pair.label) for pair in judging.pairs(None, str(mine))} == {(mine, "mine.txt")}
+
+
+def test_with_the_data_folder_stories260k_is_judged_too(monkeypatch, tmp_path):
+    for name in (judging._MODEL, judging._STORIES):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("")
+    monkeypatch.setenv(paths.DATA_ENV, str(tmp_path))
+    *ours, last = judging.pairs()
+    assert [pair.model for pair in ours] == [shipped.checkpoint(name) for name in shipped.NAMES]
+    stories = tmp_path / "corpus" / "stories.jsonl"
+    assert last == judging.Pair(
+        tmp_path / "stories260K" / "stories260K.bin", stories, "held-out stories of stories.jsonl"
+    )
 
 
 def test_images_are_models_too(tmp_path, tiny):
-    found = text.load_model(paths.SHIPPED)
-    floats = text.load_model(text.SHIPPED)
+    found = text.load_model(shipped.image("stories"))
+    floats = text.load_model(shipped.checkpoint("stories"))
     assert found.reference.config == floats.reference.config
     assert 0 < np.abs(found.reference.w.wk - floats.reference.w.wk).max() < 0.1
     assert found.crc32 != floats.crc32
@@ -261,7 +303,106 @@ def test_ranges_of_keys(model):
     assert found.ratio().shape == (2,)
 
 
+# --- the tables of the documentation
+
+
+def _told(change, interval, kld=0.5, beside=None):
+    found = {"perplexity_change_pct": change, "perplexity_change_interval_pct": interval}
+    found |= {"kld": kld, "kld_interval": [kld / 2, 2 * kld]}
+    if beside:
+        keys = ("perplexity_change_interval_pct", "kld_change_interval")
+        found["against_window"] = dict(zip(keys, beside, strict=True))
+    return found
+
+
+def _model(name, lru):
+    stored = {"bytes_per_token": 340.0, "of_float16": 0.53125}
+    kept = {str(budget): _told(2.0, [1.5, 2.5]) for budget in pages.BUDGETS}
+    return {
+        "model": f"{name}.bin",
+        "int8": {**_told(-0.004, [-0.02, 0.013]), **stored},
+        "int4-naive": {**_told(288.4, [278, 297.2], 1.25), **stored},
+        "policies": {
+            "window": kept,
+            "lru": {str(budget): lru for budget in pages.BUDGETS},
+            "compress": {"0.5": _told(1, [0.5, 1.5])},
+        },
+    }
+
+
+def test_the_tables_of_the_documentation():
+    models = [
+        _model("one", _told(3.0, [2, 4], beside=([0.1, 2], [-1, -0.1]))),
+        _model("two", _told(-1.0, [-2, 1], beside=([-3, -2], [-1, 1]))),
+    ]
+    head = "|  | one | two |\n| --- | ---: | ---: |\n"
+    same = "0.00 % (-0.02 .. +0.01)"
+    naive = "+288 % (+278 .. +297)"
+    want = f"{head}| `int8` | {same} | {same} |\n| `int4-naive` | {naive} | {naive} |"
+    assert pages.codec_table(models, pages.lost) == want
+    assert "| `int4-naive` | 1.2500 (0.6250 .. 2.5000) |" in pages.codec_table(models, pages.drifted)
+    assert "| `int8` | 340.0 (53.1 %) |" in pages.codec_table(models, pages.stored)
+    assert pages.codec_range(models) == "int8 0.00 %; int4-naive +288 %"
+    assert pages.policy_range(models, 128) == "window +2.00 %; lru -1.00 .. +3.00 %"
+    want = "| `window` | +2.00 % (+1.50 .. +2.50) | +2.00 % (+1.50 .. +2.50) |"
+    assert pages.policy_table(models, 64, pages.lost).splitlines()[2] == want
+    assert pages.verdict_table(models) == f"{head}| `lru` | > <; > < | < =; < = |"
+    lost = "+1.00 % (+0.50 .. +1.50)"
+    assert pages.compress_table(models, pages.lost) == f"{head}| `compress` 0.5 | {lost} | {lost} |"
+
+
 # --- the command
+
+
+def test_all_shipped_models_in_one_file(kvlab, tmp_path, monkeypatch):
+    """Each on a text of its own, its tables under its name, its pictures beside the others'."""
+    monkeypatch.setenv(cache.PLACE_ENV, str(tmp_path / "cache"))
+    monkeypatch.setenv(paths.DATA_ENV, str(tmp_path / "nothing"))
+    monkeypatch.setattr(text, "PASSAGE_TOKENS", 64)
+    out, pictures = tmp_path / "figures.json", tmp_path / "pictures"
+    words = ("quality", "--tokens", 200, "--policies", "window,lru-attention", "--budgets", 20)
+    status, shown, err = kvlab(*words, "--codecs", "int8,int4-naive", "--json", out, "--out", pictures)
+    assert (status, err) == (0, "")
+    found = json.loads(out.read_text())["models"]
+    assert [each["model"] for each in found] == [f"{name}.bin" for name in shipped.NAMES]
+    for name, each in zip(shipped.NAMES, found, strict=True):
+        assert f"{name}.bin" in shown
+        assert each["text"] == f"told-by-{shipped.judge(name)}.jsonl, seed 1001"
+        assert (each["passages"], each["tokens"]) == (4, 4 * 63)
+        assert 1 < each["float32_nats"] < 3
+        assert 0 < each["int8"]["kld"] < each["int4-naive"]["kld"]
+        mine, window = (each["policies"][policy]["20"] for policy in ("lru-attention", "window"))
+        beside = mine["against_window"]
+        assert beside["kld_change"] == pytest.approx(mine["kld"] - window["kld"])
+        assert beside["kld_change_interval"][0] <= beside["kld_change"] <= beside["kld_change_interval"][1]
+        assert "against_window" not in window
+    assert "Against the window" in shown
+    assert max(len(line) for line in shown.splitlines() if not line.startswith("Picture: ")) <= 80
+    made = {f"quality-{kind}-{name}.png" for kind in ("frontier", "budget", "keys") for name in shipped.NAMES}
+    assert {path.name for path in pictures.iterdir()} == made
+    for refused in (("--image", tmp_path / "x.mkvm", "--gate", 1), ("--tokenizer", __file__)):
+        status, _, err = kvlab(*words, *refused, "--no-plot")
+        assert (status, "name it as --model" in err, err.count("\n")) == (2, True, 1)
+
+
+def test_sampling_repeats_what_ships(kvlab, tmp_path):
+    """A tiny model, twice; what ships is told by the same command, at length."""
+    path, _ = write_tiny(tmp_path / "tiny", seq_len=24)
+    made = []
+    for name in ("a.jsonl", "b.jsonl"):
+        words = ("sample", "--model", path, "--stories", 3, "--least", 5, "--seed", 2)
+        status, shown, err = kvlab(*words, "--out", tmp_path / name, "--json", tmp_path / "f.json")
+        assert (status, err) == (0, "")
+        assert "3 stories" in shown
+        made.append((tmp_path / name).read_text())
+    assert made[0] == made[1]
+    lines = [json.loads(line) for line in made[0].splitlines()]
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert (figures["stories"], figures["seed"], figures["least_tokens"]) == (3, 2, 5)
+    assert figures["bytes"] == sum(len(line["text"].encode()) for line in lines)
+    status, _, err = kvlab("sample", "--model", path, "--least", 25, "--out", tmp_path / "c.jsonl")
+    assert (status, "--least 25" in err, err.count("\n")) == (2, True, 1)
+    assert not (tmp_path / "c.jsonl").exists()
 
 
 @pytest.fixture

@@ -13,12 +13,13 @@ import click
 
 from kvlab import files, options, output, paths
 from kvlab.errors import BadInput, FellShort, did_you_mean
+from kvlab.quality.defaults import BUDGETS, TOKENS
 
 if TYPE_CHECKING:  # slow to import: each function takes what it needs
+    from kvlab.judging import Pair
     from kvlab.quality.harness import Harness
 
 ALL, NONE = "all", "none"
-BUDGETS = "128,64,32"
 PICTURES = ("quality-frontier.png", "quality-budget.png", "quality-keys.png")
 KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
 
@@ -27,31 +28,33 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
     epilog="""Examples:
 
 \b
-  kvlab quality --codecs all --tokens 12000 --json out/quality.json
+  kvlab quality --json out/quality.json
+  kvlab quality --model stories-mha --policies none --tokens 20000
   kvlab quality --model stories15M.bin --text mine.txt \\
       --codecs int8,int4 --policies none
   kvlab quality --codecs none --policies window,lru-attention \\
       --budgets 256,128,64
-  kvlab quality --policies none --gate 0.002 --image gated.mkvm
+  kvlab quality --model stories --policies none --gate 0.002 \\
+      --image gated.mkvm
 """
 )
 @click.option(
     "--model",
-    metavar="FILE",
-    help="llama2.c checkpoint or board image [default: stories260K where `kvlab doctor` finds it, else the"
-    " shipped model].",
+    metavar="NAME|FILE",
+    help="Shipped model, llama2.c checkpoint or board image [default: every shipped one in turn, and"
+    " stories260K where `kvlab doctor` finds it].",
 )
 @click.option("--tokenizer", metavar="FILE", help="Of a checkpoint [default: the one beside it].")
 @click.option(
     "--text",
     metavar="FILE",
-    help='Text; of a .jsonl the "heldout" lines [default: the held-out stories where found, else what the'
-    " shipped model told].",
+    help='Text; of a .jsonl the "heldout" lines [default: for a shipped model what another one told, else the'
+    " held-out stories where found].",
 )
 @click.option(
     "--tokens",
     type=click.IntRange(1, 10_000_000),
-    default=12_000,
+    default=TOKENS,
     show_default=True,
     metavar="N",
     help="At least so many are predicted, in whole passages, as far as the text goes.",
@@ -76,7 +79,8 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
 @click.option(
     "--budgets",
     metavar="N,...",
-    help=f"Tokens that a policy may keep [default: those of {BUDGETS} that a passage exceeds].",
+    help=f"Tokens that a policy may keep [default: those of {','.join(map(str, BUDGETS))} that a passage"
+    " exceeds].",
 )
 @click.option(
     "--policy-codec",
@@ -139,7 +143,8 @@ def command(
 
     Passages are 512 tokens long, or the model's context: beginnings of stories, short ones joined by the
     next. The intervals hold 95 % of what drawing such passages anew gives. Codes, scales and minima are those
-    a device stores, bit for bit; all else is float32. Results are kept in the user's cache.
+    a device stores, bit for bit; all else is float32. Results are kept in the user's cache. Several models
+    are the "models" of one JSON file.
 
     \b
     int8          groups of up to 32 values with a scale
@@ -154,12 +159,8 @@ def command(
     if "numpy" not in sys.modules:
         # Passages run side by side; threads inside of a small product would only wait for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from kvlab.models.image import with_codecs
-    from kvlab.models.load import load_image
-    from kvlab.quality import cache, kinds, measure, policies, trials
-    from kvlab.quality import text as texts
-    from kvlab.quality.codecs import Refused
-    from kvlab.quality.harness import Harness
+    from kvlab import judging
+    from kvlab.quality import kinds, policies, trials
 
     if no_plot and out_dir is not None:
         raise BadInput("--no-plot: is at odds with --out; name one of them")
@@ -189,50 +190,42 @@ def command(
             )
     if target is not None and gate_kld is None:
         raise BadInput(f"--image {target}: holds what the gate chooses; pass a budget as --gate")
-    source = options.existing_file(model, "--model") if model is not None else texts.default_model()
+    pairs = judging.pairs(model, text)
+    for option, given in (("--image", target), ("--tokenizer", tokenizer)):
+        if given is not None and len(pairs) > 1:
+            raise BadInput(f"{option} {given}: is for one model; name it as --model")
     words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
-    if text is not None:
-        where, label = options.existing_file(text, "--text"), Path(text).name
-    else:
-        where, label = texts.default_text()
-    pictures = None if no_plot else _pictures(out_dir or paths.OUT)
-    with output.waiting("Reading ..."):
-        subject = texts.load_model(source, words)
-        length = min(texts.PASSAGE_TOKENS, subject.context)
-        passages = texts.passages(where, subject.tokenizer, length, tokens)
-        image = None
-        if target is not None:
-            image = load_image(source, words)
-            files.prepare(target, "--image")
-    limits = _budgets(budgets, len(passages[0]), chosen)
-    results = cache.Results(cache.folder(), subject.crc32, fresh)
-    harness = Harness(subject.reference, passages, results)
-    figures: dict[str, Any] = {
-        "model": subject.name,
-        "text": label,
-        "passages": len(passages),
-        "passage_tokens": len(passages[0]),
-        "tokens": sum(len(ids) - 1 for ids in passages),
-        "context_tokens": context,
-    }
-    try:
-        figures |= measure.codecs_and_policies(harness, codecs, chosen, limits, under[0], context)
-        if gate_kld is not None:
-            figures["gate"] = measure.gated(harness, gate_kld, context)
-    except Refused as error:
-        raise FellShort(
-            f"{subject.name} has numbers that a codec cannot store: {error}: leave the codec out of --codecs"
-        ) from error
-    if target is not None and image is not None and figures["gate"]["layers"] is not None:
-        files.write(target, with_codecs(image, figures["gate"]["layers"]), "--image")
-        figures["gate"]["image"] = str(target)
-    show(figures, codecs)
+    folder = None if no_plot else out_dir or paths.OUT
+    pictures = [_pictures(folder, pair, len(pairs)) if folder else None for pair in pairs]
+    asked = judging.Asked(codecs, chosen, budgets, under[0], tokens, context, gate_kld, target, fresh)
+    found = []
+    for pair, drawn in zip(pairs, pictures):
+        figures, harness = judging.judge(pair, asked, words)
+        show(figures, codecs)
+        found.append(figures)
+        if drawn is not None:
+            _draw(figures, codecs, harness, drawn, out_dir is not None)
     if json_path is not None:
-        resolved: dict[str, Any] = {"model": str(source), "text": str(where), "tokens": figures["tokens"]}
-        resolved |= {"codecs": codecs, "policies": chosen, "budgets": limits}
-        output.write_json(json_path, figures, **resolved)
-    if pictures is not None:
-        _draw(figures, codecs, harness, pictures, out_dir is not None)
+        _write(json_path, found, pairs, {"codecs": codecs, "policies": chosen})
+    for figures in found:
+        _refuse_gate(figures, gate_kld)
+
+
+def _write(path: Path, found: list[dict[str, Any]], pairs: Sequence[Pair], names: dict[str, Any]) -> None:
+    """The figures of one model, or of several as "models"; in the settings a list has an entry of each."""
+    resolved: dict[str, list[Any]] = {
+        "model": [str(pair.model) for pair in pairs],
+        "text": [str(pair.text) for pair in pairs],
+        "tokens": [figures["tokens"] for figures in found],
+        "budgets": [figures["budgets"] for figures in found],
+    }
+    if len(found) == 1:
+        output.write_json(path, found[0], **names, **{key: each for key, (each,) in resolved.items()})
+    else:
+        output.write_json(path, {"models": found}, **names, **resolved)
+
+
+def _refuse_gate(figures: dict[str, Any], gate_kld: float | None) -> None:
     if gate_kld is not None and figures["gate"]["layers"] is None:
         known = figures["gate"]["codecs"].values()
         why = "no codec can store what the model computes; pass another --model"
@@ -256,23 +249,6 @@ def _names(option: str, text: str, known: Sequence[str]) -> list[str]:
             hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
             raise BadInput(f"{option} {text}: no {name!r}{hint}")
     return [name for name in known if name in names or ALL in names]
-
-
-def _budgets(given: str | None, length: int, chosen: Sequence[str]) -> list[int]:
-    """Rising; each below the passages' length, or nothing would be evicted, and above the sinks."""
-    from kvlab.quality import policies
-
-    text = given or BUDGETS
-    try:
-        found = sorted({int(word) for word in text.split(",")})
-    except ValueError:
-        raise BadInput(f"--budgets {text}: write whole numbers such as {BUDGETS}") from None
-    sinks = (policies.POLICIES[name].sinks for name in chosen if name in policies.POLICIES)
-    least = 2 + max(sinks, default=0)
-    fits = [budget for budget in found if least <= budget < length]
-    if given is not None and len(fits) < len(found):
-        raise BadInput(f"--budgets {text}: must be {least} to {length - 1}: passages have {length} tokens")
-    return fits
 
 
 def show(f: dict[str, Any], codecs: Sequence[str]) -> None:
@@ -309,15 +285,41 @@ def show(f: dict[str, Any], codecs: Sequence[str]) -> None:
             ],
             ("", "kept", *head),
         )
+        show_against_window(f["policies"])
     if "gate" in f:
         show_gate(f["gate"], f["context_tokens"])
 
 
+def show_against_window(policies: dict[str, Any]) -> None:
+    """What each policy loses more than the window of its budget, where both were measured."""
+    rows = [
+        (name, budget, *_change(each["against_window"]))
+        for name, by_budget in policies.items()
+        for budget, each in by_budget.items()
+        if "against_window" in each
+    ]
+    if rows:
+        head = ("perplexity\n(%, with 95 % interval)", "divergence\n(nats, with 95 % interval)")
+        output.table("Against the window of the same budget", rows, ("", "kept", *head))
+
+
+def _change(each: dict[str, Any]) -> tuple[str, ...]:
+    said = []
+    for name, digits in (("perplexity_change", ".2f"), ("kld_change", ".3f")):
+        percent = "_pct" if name == "perplexity_change" else ""
+        interval = _between(each[f"{name}_interval{percent}"], digits)
+        said.append(f"{each[name + percent]:+{digits}} ({interval})")
+    return tuple(said)
+
+
+def _between(interval: list[float] | None, digits: str) -> str:
+    return "-" if interval is None else f"{interval[0]:+{digits}} .. {interval[1]:+{digits}}"
+
+
 def _columns(each: dict[str, Any]) -> tuple[str, ...]:
-    interval = each["perplexity_change_interval_pct"]
     return (
         f"{each['perplexity_change_pct']:+.3f}",
-        "-" if interval is None else f"{interval[0]:+.3f} .. {interval[1]:+.3f}",
+        _between(each["perplexity_change_interval_pct"], ".3f"),
         f"{each['kld']:.6f}",
         f"{each['top1_pct']:.2f}",
     )
@@ -365,9 +367,12 @@ def _refused(moves: Iterable[dict[str, Any]]) -> str:
     return ", ".join(said)
 
 
-def _pictures(folder: Path) -> list[Path]:
+def _pictures(folder: Path, pair: Pair, models: int) -> list[Path]:
+    """Where the pictures of a model go; of several models each has its name in them."""
     files.prepare_folder(folder, "--out")
-    return [files.prepare(folder / name, "--out") for name in PICTURES]
+    of = f"-{pair.model.stem}" if models > 1 else ""
+    names = [name.replace(".png", f"{of}.png") for name in PICTURES]
+    return [files.prepare(folder / name, "--out") for name in names]
 
 
 def _draw(

@@ -12,6 +12,8 @@ from .harness import Harness
 from .score import Sums
 from .trials import COMPRESS, Trial
 
+WINDOW = "window"  # the policy that others must beat
+
 
 def codecs_and_policies(
     harness: Harness,
@@ -22,7 +24,8 @@ def codecs_and_policies(
     context: int,
 ) -> dict[str, Any]:
     """Each of `codecs` by its name; under "policies" each of `chosen`, keys and values stored as `under`, by
-    budget, or by ratio where it compresses. Bytes are those of `context` tokens.
+    budget, or by ratio where it compresses; beside a window each other has "against_window", of the same
+    budget. Bytes are those of `context` tokens.
     """
     figures: dict[str, Any] = {}
     length = len(harness.passages[0])
@@ -53,6 +56,11 @@ def codecs_and_policies(
         for key in place[:-1]:
             target = target.setdefault(key, {})
         target[place[-1]] = score.figures(found)
+    by_place = dict(zip(places, sums, strict=True))
+    for place, found in by_place.items():
+        window = by_place.get(("policies", WINDOW, place[-1]))
+        if window is not None and place[-2] != WINDOW:
+            figures["policies"][place[-2]][place[-1]]["against_window"] = score.against(found, window)
     for name in codecs:
         size = harness.uniform(name).bytes(context)
         figures[name]["bytes_per_token"] = size.exact / context

@@ -59,27 +59,49 @@ def _log_softmax(logits: Array) -> Array:
 
 
 def figures(passages: Sequence[Sums]) -> dict[str, Any]:
-    """The change of perplexity with its interval, the mean KL divergence, the agreement, over all tokens.
+    """The change of perplexity and the mean KL divergence with their intervals, and the agreement, over all
+    tokens.
 
-    The interval comes from drawing passages anew (bootstrap, seeded): tokens of one passage depend on each
-    other, passages do not. It is None for a single passage.
+    The intervals come from drawing passages anew (bootstrap, seeded): tokens of one passage depend on each
+    other, passages do not. They are None for a single passage.
     """
     tokens = np.array([p.tokens for p in passages], np.float64)
-    change = np.array([p.nats - p.reference_nats for p in passages])
-    interval = None
-    if len(passages) > 1:
-        rng = np.random.default_rng(0)
-        drawn = rng.integers(len(passages), size=(RESAMPLES, len(passages)))
-        means = change[drawn].sum(-1) / tokens[drawn].sum(-1)
-        tail = (100 - CONFIDENCE_PCT) / 2
-        interval = [percent(x) for x in np.percentile(means, [tail, 100 - tail])]
-    total = float(tokens.sum())
+    change, interval = _mean([p.nats - p.reference_nats for p in passages], tokens)
+    kld, kld_interval = _mean([p.kld for p in passages], tokens)
     return {
-        "perplexity_change_pct": percent(change.sum() / total),
-        "perplexity_change_interval_pct": interval,
-        "kld": sum(p.kld for p in passages) / total,
-        "top1_pct": 100 * sum(p.agree for p in passages) / total,
+        "perplexity_change_pct": percent(change),
+        "perplexity_change_interval_pct": interval and [percent(x) for x in interval],
+        "kld": kld,
+        "kld_interval": kld_interval,
+        "top1_pct": 100 * sum(p.agree for p in passages) / float(tokens.sum()),
     }
+
+
+def against(passages: Sequence[Sums], others: Sequence[Sums]) -> dict[str, Any]:
+    """How two trials over the same passages differ: the perplexity of the first as a change of the second's,
+    and its divergence less the other's. What both find hard falls out, so that the intervals are narrow."""
+    tokens = np.array([p.tokens for p in passages], np.float64)
+    change, interval = _mean([a.nats - b.nats for a, b in zip(passages, others, strict=True)], tokens)
+    kld, kld_interval = _mean([a.kld - b.kld for a, b in zip(passages, others, strict=True)], tokens)
+    return {
+        "perplexity_change_pct": percent(change),
+        "perplexity_change_interval_pct": interval and [percent(x) for x in interval],
+        "kld_change": kld,
+        "kld_change_interval": kld_interval,
+    }
+
+
+def _mean(sums: Sequence[float], tokens: Array) -> tuple[float, list[float] | None]:
+    """Of the sums of passages, by token; and between what 95 % of means over passages drawn anew lie."""
+    given = np.asarray(sums, np.float64)
+    interval = None
+    if len(given) > 1:
+        rng = np.random.default_rng(0)
+        drawn = rng.integers(len(given), size=(RESAMPLES, len(given)))
+        means = given[drawn].sum(-1) / tokens[drawn].sum(-1)
+        tail = (100 - CONFIDENCE_PCT) / 2
+        interval = [float(x) for x in np.percentile(means, [tail, 100 - tail])]
+    return float(given.sum() / tokens.sum()), interval
 
 
 def percent(nats: float) -> float:

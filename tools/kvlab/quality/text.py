@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from kvlab import paths
 from kvlab.errors import BadInput
 from kvlab.models.corpus import HELDOUT, read_passages
 from kvlab.models.image import HALF_SPLIT
-from kvlab.models.llama2c import BOS
 from kvlab.models.load import is_image, load_checkpoint, load_image
-from kvlab.models.reference import Reference, Session
+from kvlab.models.reference import Reference
 from kvlab.models.tokenizer import Tokenizer
 
 from .kinds import BLOCK
@@ -24,14 +21,6 @@ from .kinds import BLOCK
 PASSAGE_TOKENS = 512  # or the model's context
 LEAST_TOKENS = BLOCK  # of a passage: with fewer nothing is ever sealed
 STORY_TOKENS = 1 << 16  # a story is read whole
-
-SHIPPED = paths.SHIPPED.with_suffix(".bin")
-SAMPLED = Path(__file__).with_name("sampled.jsonl")
-SAMPLED_SEED = 1001  # of its first story; the model was trained with others
-SAMPLED_STORIES = 26
-
-_MODEL = "stories260K/stories260K.bin"  # in the data folder
-_STORIES = "corpus/stories.jsonl"
 
 
 @dataclass(frozen=True)
@@ -46,19 +35,6 @@ class Model:
     @property
     def context(self) -> int:
         return self.reference.config.seq_len
-
-
-def default_model() -> Path:
-    """stories260K from the data folder, else the checkpoint of the shipped model."""
-    return paths.find_data(_MODEL) or SHIPPED
-
-
-def default_text() -> tuple[Path, str]:
-    """The held-out stories of the data folder, else what the shipped model told; and what to call it."""
-    found = paths.find_data(_STORIES)
-    if found is not None:
-        return found, f"held-out stories of {found.name}"
-    return SAMPLED, f"sampled from the shipped model, seeds {SAMPLED_SEED} and on ({SAMPLED.name})"
 
 
 def load_model(path: Path, tokenizer: Path | None = None) -> Model:
@@ -114,35 +90,3 @@ def joined(stories: Iterable[Sequence[int]], length: int) -> Iterator[list[int]]
             held = []
     if held and not whole:
         yield held
-
-
-def sampled(reference: Reference, tokenizer: Tokenizer, seed: int, length: int) -> str:
-    """A text of `length` tokens that the model tells at temperature 1, further stories after its first."""
-    ids: list[int] = []
-    for token in Session(reference, length).generate(temperature=1.0, seed=seed):
-        ids.append(token)
-    pieces = [tokenizer.decode(list(part)).strip() for part in _split(ids)]
-    return "\n".join(piece for piece in pieces if piece)
-
-
-def _split(ids: Iterable[int]) -> Iterator[list[int]]:
-    part: list[int] = []
-    for token in ids:
-        if token == BOS:
-            yield part
-            part = []
-        else:
-            part.append(token)
-    yield part
-
-
-def write_sampled(path: Path, done: Callable[[int], None] = lambda _n: None) -> None:
-    """Make SAMPLED anew: the shipped model in float64, so that every machine draws the same."""
-    checkpoint, words = load_checkpoint(SHIPPED)
-    reference = Reference(checkpoint.config, checkpoint.weights, np.float64)
-    lines = []
-    for seed in range(SAMPLED_SEED, SAMPLED_SEED + SAMPLED_STORIES):
-        text = sampled(reference, words, seed, PASSAGE_TOKENS)
-        lines.append(json.dumps({"text": text, "split": HELDOUT}, ensure_ascii=False) + "\n")
-        done(1)
-    path.write_text("".join(lines), encoding="utf-8")

@@ -86,17 +86,17 @@ def _time(_wanted: Collection[str]) -> Mapping[str, bytes]:
 
 
 def _choose(_wanted: Collection[str]) -> Mapping[str, bytes]:
-    """Of every model that `kvlab quality` judges by itself, and of what `kvlab bench choices` counts."""
+    """Of every model that ships, as docs/CHOOSING.md judges them, and of what `kvlab bench choices`
+    counts."""
+    from kvlab.docs.producers import quality
     from kvlab.plots import choose
 
     with tempfile.TemporaryDirectory(prefix="kvlab-") as name:
         folder = Path(name)
-        found = _run("quality", "--no-plot", "--json", folder / "quality.json")
+        models = quality.measured(False)
         costs = _run("bench", "choices", "--json", folder / "choices.json")
-        models = found.get("models", [found])
         choose.draw(models, costs, folder / "choose.png", "--out")
-        for figures in (costs, *models):
-            figures.pop("settings", None)
+        costs.pop("settings", None)
         figures = {"costs": costs, "models": models}
         return {CHOOSE_PICTURE: with_figures((folder / "choose.png").read_bytes(), figures, choose)}
 
