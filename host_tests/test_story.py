@@ -45,11 +45,11 @@ def test_sinks_are_as_many_as_the_context_has_room_for(tmp_path, capfd, seq_len,
 
 @pytest.mark.parametrize("name", shipped.NAMES[1:])
 def test_models_that_ship_tell_the_same_by_plain_and_by_fast_kernels(tmp_path, capfd, name):
-    status, err, fast = told(tmp_path, capfd, name, "--kernels", "viper", "--tokens", 16)
+    status, err, fast = told(tmp_path, capfd, name, "--kernels", "viper", "--tokens", 16, "--window", 64)
     assert (status, err) == (0, "")
     assert fast["text"].startswith("Once upon a time, there was a")
     assert fast["alloc_bytes_per_token"] == 0
-    status, err, plain = told(tmp_path, capfd, name, "--kernels", "plain", "--tokens", 3)
+    status, err, plain = told(tmp_path, capfd, name, "--kernels", "plain", "--tokens", 3, "--window", 64)
     assert (status, err) == (0, "")
     assert len(plain["text"]) > 5
     assert fast["text"].startswith(plain["text"])
