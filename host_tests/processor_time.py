@@ -26,4 +26,5 @@ def minutes(seconds: float) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.write_line(f"processor time: {minutes(seconds())}")
+    if not terminalreporter.config.option.collectonly:
+        terminalreporter.write_line(f"processor time: {minutes(seconds())}")
