@@ -93,6 +93,23 @@ def test_a_cut_prefill_longer_than_the_window_keeps_the_same_survivors_in_all_la
     assert paged.visible() == [0, 1, 20]
 
 
+def test_a_cut_prefill_loses_the_pages_that_it_wrote_over() -> None:
+    """Tokens 20 .. 25 lie where 8 .. 15 did: of what was visible, 13 .. 15 are gone in all layers."""
+    requests = requests_of(12, None, window=8, sinks=2)
+    paged = requests.open()
+    run(paged, list(range(20)), ids=False)
+    assert paged.visible() == [0, 1, *range(12, 20)]
+    k = array("f", [0.5] * (WIDTH * 6))
+    k[WIDTH * 5] = float("nan")
+    q = array("f", bytes(4 * HEADS * HEAD_DIM * 6))
+    paged.prefill(0, k, k, 6)
+    with pytest.raises(Exception, match="not finite"):
+        paged.attend(0, q, array("f", q), None, 6)
+    paged.abort()
+    assert paged.visible() == [0, 1, *range(16, 20)]
+    assert requests.check() == paged.check() == 0
+
+
 def test_a_window_holds_no_more_blocks_than_it_needs() -> None:
     requests = requests_of(40, None, window=10, sinks=2, block_tokens=4)
     paged = requests.open()
