@@ -342,6 +342,15 @@ def test_check_sees_damage(name: str, n: int, options: dict[str, int]) -> None:
     assert policy.check() == 0
 
 
+@pytest.mark.parametrize("name", ["lru", "lfu", "hybrid"])
+@pytest.mark.parametrize("links", ["_nxt", "_prv"])
+def test_check_sees_a_link_of_an_entry_in_no_list(name: str, links: str) -> None:
+    policy = eviction.make(name, 8)
+    policy.insert(0)
+    getattr(policy, links)[3] = 5
+    assert policy.check() > 0
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("at", range(5))
 def test_check_sees_wrong_counts(name: str, at: int) -> None:
