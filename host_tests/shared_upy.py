@@ -21,8 +21,8 @@ HEAP_BYTES = 96 << 20
 
 
 class Shared:
-    """Called as the unix port's fixture is. Started by the first script, and anew after one that fails or where
-    something else has ended it."""
+    """Called as the unix port's fixture is. Started by the first script, and anew after one that fails or
+    where something else has ended it."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
