@@ -14,6 +14,7 @@ from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, NoRoom, PoolFull, StepError
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.pools import slab
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
@@ -223,3 +224,30 @@ def test_a_region_has_room_in_slabs_that_nobody_is_promised() -> None:
     pool.alloc_many(1, 64, two, region=mine)
     pool.alloc_many(2, 64, two, region=other)
     assert pool.check() == 0
+
+
+def test_many_objects_are_taken_or_none() -> None:
+    """Four slabs of two."""
+    pool = SlabPool(Arena(1024), 128, 4, (32, 64))
+    out = array("i", [0] * 9)
+    with pytest.raises(PoolFull):
+        pool.alloc_many(9, 64, out)
+    assert pool.stats()["used_blocks"] == 0
+    pool.alloc_many(8, 64, out)
+    assert pool.stats()["used_blocks"] == 8
+    assert pool.check() == 0
+
+
+@pytest.mark.parametrize("field", [1, 2, 3], ids=["previous", "owner", "used"])
+def test_check_sees_a_slab_of_the_stock_that_is_somebody_s(field: int) -> None:
+    pool = SlabPool(Arena(1024), 128, 4, (32, 64))
+    assert pool.check() == 0
+    pool._slab[6 * 3 + field] = 0 if field < 3 else 1
+    assert pool.check() > 0
+
+
+@pytest.mark.parametrize("guaranteed", [-1, 5], ids=["below 0", "more than allowed"])
+def test_check_sees_a_guarantee_that_is_none(guaranteed: int) -> None:
+    pool = SlabPool(Arena(1024), 128, 4, (32, 64))
+    pool._table[pool._meta[slab.RECORDS] + pool._meta[slab.KINDS] + 2] = guaranteed
+    assert pool.check() > 0
