@@ -351,6 +351,13 @@ def test_check_sees_a_link_of_an_entry_in_no_list(name: str, links: str) -> None
     assert policy.check() > 0
 
 
+def test_check_sees_a_ghost_that_no_chain_leads_to() -> None:
+    policy = eviction.make("s3fifo", 8)
+    assert policy.check() == 0
+    policy._ghost[0] = 5
+    assert policy.check() > 0
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("at", range(5))
 def test_check_sees_wrong_counts(name: str, at: int) -> None:
