@@ -152,7 +152,7 @@ def command(
     int4          blocks of 16 tokens; the open and the newest full one are int8
                   (int4-float16: float16)
     sparse        keys int8, of the values the largest three quarters in int8
-    int4-naive    one scale a token for keys too: a warning, no device has it
+    int4-naive    one scale per token for keys too: a warning, no device has it
 
     The budget of a policy is the tokens that a query sees. compress keeps a part once, after half a passage.
     """

@@ -67,7 +67,7 @@ def _points(
         interval = codecs[name].get(f"{key.removesuffix('_pct')}_interval_pct")
         if interval:
             axes.vlines(size, *interval, color=colour, linewidth=1.2)
-        label = "warning: int4 keys, one scale a token" if warned else None
+        label = "warning: int4 keys, one scale per token" if warned else None
         if name in unbuilt:
             label = "no device has it"
         mark, width = ("X", 9) if warned else ("o", 6)

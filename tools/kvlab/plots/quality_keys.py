@@ -1,4 +1,4 @@
-"""Why int4 keys need channels: their reach, and one step of int4 with a scale a token or a channel."""
+"""Why int4 keys need channels: their reach, and one step of int4 scaled by token or by channel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kvlab.quality.ranges import Ranges
 
 
 def draw(found: Ranges, title: str, path: Path, option: str) -> None:
-    """Above all channels of the layer that a scale a token serves worst, below the median channel of each."""
+    """Above all channels of the layer that scales by token serve worst, below the median channel of each."""
     figure, whole = sheet(title, width=11, height=8.4)
     whole.remove()
     above, below = figure.subplots(2, 1)
@@ -34,7 +34,7 @@ def draw(found: Ranges, title: str, path: Path, option: str) -> None:
         color=COLOURS[2],
         alpha=0.5,
         linewidth=0,
-        label="reads back as 0 in int4 with one scale a token",
+        label="reads back as 0 in int4 with one scale per token",
     )
     above.axhline(0, color="black", linewidth=0.6)
     above.margins(y=0.08)
@@ -44,8 +44,8 @@ def draw(found: Ranges, title: str, path: Path, option: str) -> None:
     above.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0, 1.14), ncols=2)
     layers = np.arange(found.low.shape[0])
     for shift, step, colour, label in (
-        (-0.2, found.token_step, COLOURS[2], "one scale a token"),
-        (0.2, found.channel_step, COLOURS[0], "a scale a channel, over 16 tokens"),
+        (-0.2, found.token_step, COLOURS[2], "one scale per token"),
+        (0.2, found.channel_step, COLOURS[0], "one scale per channel, over 16 tokens"),
     ):
         ratio = np.median(step / spread, axis=1)
         bars = below.bar(layers + shift, ratio, 0.4, color=colour, label=f"int4 with {label}")

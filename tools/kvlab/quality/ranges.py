@@ -25,7 +25,7 @@ class Ranges:
     high: Array  # 95th percentile
     constant: Array  # magnitude of the mean: what every key carries there
     spread: Array  # standard deviation within a block of 16 tokens, its mean
-    token_step: Array  # step of int4 with one scale a token's group: the mean
+    token_step: Array  # step of int4 with one scale for a token's group: the mean
     channel_step: Array  # step of int4 with a minimum, per channel over a block: the mean
 
     def ratio(self) -> Array:
