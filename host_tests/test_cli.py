@@ -333,7 +333,7 @@ def test_doctor_finds_everything_here(kvlab, tmp_path):
         "MicroPython",
         "emulator",
     }
-    assert "64-bit words, native emitter: yes" in out
+    assert "64-bit words, native emitter: yes" in " ".join(out.split())
 
 
 def test_doctor_without_micropython(kvlab, monkeypatch, tmp_path):
