@@ -261,6 +261,27 @@ def test_a_file_of_constants_is_checked_by_its_lines(tmp_path, monkeypatch):
     assert place.read_bytes() == made["tools/constants.json"]
 
 
+def test_a_group_is_written_one_after_the_other(tmp_path, monkeypatch):
+    """What was made stays though a later one fails; each can be renewed alone."""
+    monkeypatch.setattr(run.paths, "ROOT", tmp_path)
+    monkeypatch.setattr(markers, "pages", list)
+
+    def one(name, makes):
+        path = f"tools/{name}.json"
+        rest = (f"kvlab docs --write {name}", Cost.LONG, named(path), lambda _: {path: makes()})
+        return Producer(name, *rest, group="constants")
+
+    fails = one("constants_b", lambda: 1 // 0)
+    monkeypatch.setattr(registry, "all_producers", lambda: (one("constants_a", lambda: b"1\n"), fails))
+    (tmp_path / "tools").mkdir()
+    with pytest.raises(ZeroDivisionError):
+        run.write(["constants"])
+    assert (tmp_path / "tools/constants_a.json").read_bytes() == b"1\n"
+    assert run.write(["constants_a"]).figures == 1
+    with pytest.raises(BadInput, match="constant: no such figure"):
+        run.write(["constant"])
+
+
 # --- what this repository tells ------------------------------------------------------------------
 
 

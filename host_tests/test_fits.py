@@ -1,5 +1,6 @@
 """What fits: the plan's answer against that of the emulators, to `kvlab stories --window W --tokens 40`."""
 
+import json
 import math
 import random
 
@@ -110,11 +111,41 @@ def test_the_plan_counts_a_policys_tables():
             assert program.table_bytes(window, sinks) == made + copied
 
 
+@pytest.mark.parametrize("name", program.BOARDS)
+def test_the_plan_has_the_windows_that_were_measured(name):
+    """Of the models that ship, whatever the element type and policy."""
+    board, subjects = boards.load(name), measure.shipped()
+    windows = json.loads((program.MEASURED / f"{name}.json").read_text())["windows"]
+    assert set(windows) == {program.shape_of(subject.model) for subject in subjects}
+    for subject in subjects:
+        for kind, policy in ((measure.RING, None), (measure.WEIGHED, "lfu")):
+            found = windows[program.shape_of(subject.model)][kind]
+            assert set(found) == {*TYPES} - ({"int4"} if policy else set())
+            assert found == {codec: largest(board, subject, codec, policy) for codec in found}, kind
+
+
 def test_the_constants_are_those_of_every_port_and_type():
     for name in boards.names():
-        found = program.of_board(name, boards.load(name).machine.port)
+        port = boards.load(name).machine.port
+        of = name if name in program.BOARDS else program.STANDS_FOR_PORT[port]
+        found = program.of_board(name, port)
         assert set(found.codecs) == {*TYPES} - {"int8"}
         for fact in (found.workspace, found.arrays, found.layer, found.policy, *found.codecs.values()):
-            assert fact.kind == "measured"
-            assert fact.source.startswith("kvlab stories --board")
+            assert (fact.kind, fact.source) == ("measured", f"kvlab docs --write measured_{of}")
             assert fact.value >= 0
+
+
+@pytest.mark.parametrize("most", [1, 16, 17, 120, 508])
+def test_the_search_for_the_largest_window(most):
+    """It asks for windows of 1..most, finds the largest whatever the guess, and from it in a few tries."""
+    for true in sorted({0, 1, 2, most // 3, most - 1, most}):
+        for guess in sorted({0, 1, true - 3, true, true + 40, most, most + 9}):
+            asked = []
+
+            def told(window, true=true, asked=asked):
+                assert 1 <= window <= most
+                asked.append(window)
+                return window <= true
+
+            assert measure.largest(told, guess, most) == true
+            assert guess != true or len(asked) <= 6

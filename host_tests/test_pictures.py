@@ -14,6 +14,7 @@ from kvlab.models.image import Image
 from kvlab.plan import models, planner, targets
 from kvlab.plots import choose, context, heap, memory, quality_budget, sheet, time, window
 from mpy_kv import Geometry, geometry_for
+from mpy_kv.geometry import SINKS
 from unix_port.report import Mark, Report
 
 KIB = 1024
@@ -182,7 +183,8 @@ def test_the_map_is_the_buffer():
 
 
 def test_points_of_the_context_picture_are_plans():
-    """Each is on its line; one token more does not fit, weights and program counted."""
+    """Each is on its line; one token more does not fit, weights and program counted. Those of boards are the
+    largest window of the shipped model and its sinks, where it was trained for as much."""
     lines, limits = pictures.context_figures()
     places = {**{name: targets.of_board(boards.load(name)) for name in boards.real_names()}}
     places |= {name: targets.of_profile(profiles.load(name)) for name in profiles.names() if name != "mcu"}
@@ -191,8 +193,14 @@ def test_points_of_the_context_picture_are_plans():
         name, codec, _ = pictures.LINES[limit.line]
         model = replace(models.find(name), seq_len=None)
         for more in (0, 1):
-            question = planner.Question(limit.tokens + more, codec, weights="int8")
+            tokens = limit.tokens + more
+            window = tokens - SINKS if places[limit.name].kind == "board" else None
+            question = planner.Question(tokens, codec, window=window, weights="int8")
             assert planner.fits(model, places[limit.name], question) is (more == 0), limit
+        if places[limit.name].kind == "board" and name == models.SHIPPED:
+            shipped, question = models.find(name), planner.Question(1, codec, window=1)
+            asked = planner.largest_window(shipped, places[limit.name], question)
+            assert asked + SINKS == min(limit.tokens, shipped.seq_len)
         points = dict(lines[limit.line].points)
         assert max(points) >= limit.tokens
         assert limit.kv_bytes == limit.tokens * points[16] // 16

@@ -19,7 +19,7 @@ from mpy_kv import Geometry, KVCache, geometry_for
 
 # One model a level of hardware, with the context each is drawn to.
 LINES = (
-    ("stories260k", "int8", 1 << 15),
+    (models.SHIPPED, "int8", 1 << 15),
     ("qwen2.5-1.5b", "int8", 1 << 17),
     ("qwen2.5-7b", "int8", 1 << 17),
     ("qwen2.5-7b", "float16", 1 << 17),
@@ -37,8 +37,9 @@ COUNTED = Path(__file__).parent / "plots" / "token.json"
 def context_figures() -> tuple[list[context.Line], list[context.Limit]]:
     """KV bytes from the planner's own sizes; the longest context that each board and profile has room for.
 
-    Each with the largest of LINES that it has room for, beside the weights of it and all else. What a model
-    was trained for is left aside: this is of memory.
+    Each with the largest of LINES that it has room for, beside the weights of it and all else. Of a board it
+    is the largest window of `kvlab plan` with its sinks. What a model was trained for is left aside: this is
+    of memory.
     """
     catalogue = models.catalogue()
     known = {name: replace(catalogue[name], seq_len=None) for name, *_ in LINES}
@@ -48,7 +49,8 @@ def context_figures() -> tuple[list[context.Line], list[context.Limit]]:
     limits = []
     for place in places:
         for i, (name, codec, _) in reversed(list(enumerate(LINES))):
-            question = planner.Question(1, codec, weights="int8")
+            window = 1 if place.kind == "board" else None  # the search for the largest replaces it
+            question = planner.Question(1, codec, window=window, weights="int8")
             most = planner.largest_context(known[name], place, question)
             if most:
                 kv_bytes = sizes.need(known[name], most, codec).kv_bytes

@@ -20,6 +20,7 @@ from kvlab.errors import BadInput, FellShort
   kvlab docs --check --all
   kvlab docs --check fits
   kvlab docs --write products calls
+  kvlab docs --write measured
   kvlab docs --list
 """
 )
@@ -35,9 +36,9 @@ def command(names: tuple[str, ...], what: str | None, everything: bool, json_pat
     """Check or renew the figures of README.md, docs/ and boards/*/README.md, or those of NAME alone.
 
     A figure stands between <!-- NAME --> and <!-- end -->, in a line or as a block of lines, and may do so
-    on any page; NAME may also be a family of figures or a picture. All else on a page is left as it is. What
-    needs a download or a tool that is not here is skipped and named. A check of --all that finds no
-    difference leaves its date between the markers of docs_checked.
+    on any page; NAME may also be a picture, a family of figures or a group of those. All else on a page is
+    left as it is. What needs a download or a tool that is not here is skipped and named. A check of --all
+    that finds no difference leaves its date between the markers of docs_checked.
     Exit status: 0 as told, 1 a figure differs, 2 bad input.
     """
     if what is None:

@@ -37,7 +37,7 @@ class Producer:
     `figures`: each that it can make, with its tolerance; pictures and tables of measured constants by the
     paths of their files. `make` is given the names that are wanted and returns those at least: text, or the
     bytes of a file. `command`: what a reader runs to see them. `missing`: why it cannot run here, None if
-    it can.
+    it can. `group`: a name that several share, each of which is written when it is made.
     """
 
     name: str
@@ -46,6 +46,11 @@ class Producer:
     figures: Mapping[str, Tolerance]
     make: Callable[[Collection[str]], Mapping[str, str | bytes]]
     missing: Callable[[], str | None] = lambda: None
+    group: str = ""
+
+    def called(self, name: str) -> bool:
+        """Whether that is its own name, its group's, or a figure's that it makes."""
+        return name in (self.name, self.group) or name in self.figures
 
 
 def named(*names: str, tolerance: Tolerance = EXACT) -> dict[str, Tolerance]:

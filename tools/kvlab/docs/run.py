@@ -75,10 +75,10 @@ def chosen(names: Collection[str], everything: bool) -> tuple[list[Producer], li
     pages tell."""
     known = registry.all_producers()
     if names:
-        picked = [p for p in known if p.name in names or any(name in p.figures for name in names)]
+        picked = [p for p in known if any(p.called(name) for name in names)]
         for name in names:
-            if not any(name == p.name or name in p.figures for p in known):
-                every = [name for p in known for name in (p.name, *p.figures)]
+            if not any(p.called(name) for p in known):
+                every = [name for p in known for name in (p.name, p.group, *p.figures) if name]
                 raise BadInput(f"{name}: no such figure{did_you_mean(name, every)}; see `kvlab docs --list`")
         return picked, []
     used = {*told(), *stored()}
@@ -90,7 +90,7 @@ def chosen(names: Collection[str], everything: bool) -> tuple[list[Producer], li
 def _wanted(producer: Producer, names: Collection[str], used: Iterable[str]) -> list[str]:
     """The figures of `producer` that are asked for."""
     asked = producer.figures.keys() & set(names)
-    if not asked or producer.name in names:
+    if not asked or producer.name in names or producer.group in names:
         asked = producer.figures.keys() & set(used)
     return sorted(asked)
 

@@ -1,9 +1,11 @@
-"""Measures what the stories app takes of a heap beside the cache's buffer, and writes measured.json.
+"""Measures what the stories app takes of a board's heap beside the cache's buffer, and writes measured/.
 
-Each figure is the smallest heap that `kvlab stories --window W --tokens 40` runs in, with default sampling
-and no prompt, less the buffer and what program.py counts by shape. The shipped models are measured with each
-element type, and others that are made here, whose random weights no one hears: a broad one whose workspace is
-large and deep ones with many layers, so that each of the two moments in which most is needed decides once.
+The question is `kvlab stories --board B --window W --tokens 40`, with default sampling and no prompt. For the
+models that ship the largest window is found in the board's own heap, with each element type, with and without
+a policy that weighs tokens: what the heap has beside that window's buffer is what the plan counts, so its
+answer is the window that was found. For other shapes models are made here, whose random weights no one hears:
+a broad one whose workspace is large and deep ones with many layers, so that each of the two moments in which
+most is needed decides once. Of these the smallest heap is found for one window.
 """
 
 from __future__ import annotations
@@ -21,20 +23,20 @@ from kvlab.boards import Board
 from kvlab.models import image as images
 from kvlab.models import llama2c
 from kvlab.models.load import load_checkpoint
-from kvlab.plan import llama, program, targets
+from kvlab.plan import llama, planner, program, targets
 from kvlab.plan.shape import Model
 from mpy_kv import geometry_for
 from mpy_kv.codecs import NAMES
 
-# Boards whose heap does not hold all that the model was trained for.
-BOARDS = ("rp2040", "esp32", "esp32c3", "esp32s3", "qemu_arm")
 RESOLUTION_BYTES = 512
 TOKENS = 2  # a token allocates nothing, so these need what 40 do
 STEP_BYTES = 512  # how far from a guess the search begins
-WINDOWS = (128, 256)  # of int8; of the others the first one
+WINDOW = 128  # of the models that are made here
+NEAR = 0.02  # part of a window by which the search for the largest begins
 HOLES_BYTES = 2048  # by which another shape may find its holes smaller
 # float32 is for reference: plain kernels, which allocate as they go.
 TYPES = [codec for codec in NAMES if codec != "float32"]
+RING, WEIGHED = "ring", "weighed"  # the newest tokens stay; a policy weighs them
 POLICY = "lru-peak"  # all that weigh tokens have the same code and tables
 BROAD = llama2c.Config(32, 1024, 1, 4, 2, 512, 512, True)
 DEEP = llama2c.Config(32, 48, 16, 4, 2, 512, 512, True)
@@ -104,46 +106,121 @@ def needed(board: Board, subject: Subject, guess: int, **asked: Any) -> tuple[in
     return good, seen
 
 
-def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
-    """What measured.json holds of a board."""
-    board = boards.load(name)
-    mapped = board.memory_mapped_flash
-    target = targets.of_board(board)
+def beyond(window: int) -> int:
+    """The window that is NEAR of it and one token larger."""
+    return int(window * (1 + NEAR)) + 1
 
-    def beside(subject: Subject, **asked: Any) -> int:
-        """The heap less the buffer. The search begins where it ended the last time."""
-        model, codec = subject.model, asked.get("codec", "int8")
-        window = asked["window"]
-        sinks = 0 if asked.get("policy") else story.USUAL_SINKS
-        buffer = _buffer_bytes(model, codec, window, sinks)
-        parts = target.beside(model, sinks, codec, asked.get("policy"), window)
+
+def largest(told: Callable[[int], bool], guess: int, most: int) -> int:
+    """The largest window up to `most` that is told, 0 if none is; `guess` is where the search begins.
+
+    Holes in the heap may let a window be told and refuse a smaller one: of those that are tried all up to the
+    answer are told, and none above it.
+    """
+    low = high = min(max(guess, 1), most)
+    if told(low):
+        high = beyond(low)
+        while high <= most and told(high):
+            low, high = high, beyond(high)
+        high = min(high, most + 1)
+        if high == most + 1 and low < most and told(most):
+            return most
+    else:
+        step = beyond(high) - high
+        low = max(0, high - step)
+        while low and not told(low):
+            high, step = low, 2 * step
+            low = max(0, low - step)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if told(middle) else (low, middle)
+    return low
+
+
+@dataclass(frozen=True)
+class Found:
+    """The largest window of a model on a board, and the heap that it leaves beside its buffer and the tables
+    of a policy."""
+
+    window: int
+    beside: int
+
+
+class Heap:
+    """Measures one board."""
+
+    def __init__(self, board: Board, done: Callable[[int], None]) -> None:
+        self._board, self._done = board, done
+        self._target = targets.of_board(board)
+        self._off = 1.0  # what was found of what the plan has, the last time
+
+    def window(self, subject: Subject, codec: str, policy: str | None) -> Found:
+        """Of a model with that element type and policy."""
+        model, heap = subject.model, self._board.machine.heap_bytes
+        asked: dict[str, Any] = {"codec": codec, "policy": policy}
+        sinks = 0 if policy else story.USUAL_SINKS
+        question = planner.Question(1, codec, window=1, sinks=sinks, policy=policy)
+        assert model.seq_len is not None
+        most = model.seq_len - sinks
+        buffers: dict[int, int] = {}
+
+        def told(window: int) -> bool:
+            telling = story.Telling(tokens=TOKENS, window=window, **asked)
+            seen = story.in_heap(self._board, subject.image, telling, heap)
+            if seen is not None:
+                buffers[window] = seen["buffer_bytes"]
+            return seen is not None
+
+        planned = planner.largest_window(model, self._target, question)
+        window = largest(told, round(planned * self._off), most)
+        self._off = window / planned if 0 < window < most else 1.0
+        shown = max(window, 1)
+        buffer = _buffer_bytes(model, codec, shown, sinks)
+        if 0 < window < most:
+            assert buffer == buffers[window], (buffer, buffers[window])
+        else:  # this heap has room for more, or too little
+            parts = self._target.beside(model, sinks, codec, policy, shown)
+            guess = buffer + sum(part.bytes for part in parts)
+            heap = needed(self._board, subject, guess, window=shown, **asked)[0]
+        self._done(1)
+        tables = program.table_bytes(shown, sinks) if policy else 0
+        return Found(window, heap - buffer - tables)
+
+    def beside(self, subject: Subject) -> int:
+        """What a model that was made needs beside the buffer of WINDOW tokens in int8."""
+        buffer = _buffer_bytes(subject.model, "int8", WINDOW, story.USUAL_SINKS)
+        parts = self._target.beside(subject.model, story.USUAL_SINKS, "int8", None, WINDOW)
         start = sum(part.bytes for part in parts)
-        heap, seen = needed(board, subject, buffer + start, **asked)
-        assert seen["buffer_bytes"] == buffer, (buffer, seen["buffer_bytes"])
-        done(1)
+        heap = needed(self._board, subject, buffer + start, window=WINDOW)[0]
+        self._done(1)
         return heap - buffer
 
-    def arrays(subject: Subject) -> int:
-        return program.array_bytes(subject.model, story.USUAL_SINKS, mapped)
 
-    command = f"kvlab stories --board {board.name} --tokens 40"
+def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
+    """What measured/ holds of a board."""
+    board = boards.load(name)
+    heap = Heap(board, done)
+
+    def arrays(subject: Subject) -> int:
+        return program.array_bytes(subject.model, story.USUAL_SINKS, board.memory_mapped_flash)
+
     shapes: dict[str, dict[str, dict[str, int]]] = {}
+    windows: dict[str, dict[str, dict[str, int]]] = {}
     for subject in shipped():
-        ring, weighed = {}, {}
-        for codec in TYPES:
-            windows = WINDOWS if codec == "int8" else WINDOWS[:1]
-            ring[codec] = max(beside(subject, window=window, codec=codec) for window in windows)
-            if codec != "int4":  # its blocks cannot lose a single token
-                tables = program.table_bytes(WINDOWS[0], 0)
-                weighed[codec] = beside(subject, window=WINDOWS[0], codec=codec, policy=POLICY) - tables
-        shapes[program.shape_of(subject.model)] = {"ring": ring, "weighed": weighed}
-    deep = {c.layers: beside(made(c), window=WINDOWS[0]) - arrays(made(c)) for c in (DEEP, DEEPER)}
+        found: dict[str, dict[str, Found]] = {RING: {}, WEIGHED: {}}
+        for kind, policy in ((RING, None), (WEIGHED, POLICY)):
+            for codec in TYPES:
+                if policy is None or codec != "int4":  # its blocks cannot lose a single token
+                    found[kind][codec] = heap.window(subject, codec, policy)
+        shape = program.shape_of(subject.model)
+        shapes[shape] = {kind: {c: one.beside for c, one in by.items()} for kind, by in found.items()}
+        windows[shape] = {kind: {c: one.window for c, one in by.items()} for kind, by in found.items()}
+    deep = {c.layers: heap.beside(made(c)) - arrays(made(c)) for c in (DEEP, DEEPER)}
     layer = -(-(deep[DEEPER.layers] - deep[DEEP.layers]) // (DEEPER.layers - DEEP.layers))
-    broad = beside(made(BROAD), window=WINDOWS[0]) - 2 * program.workspace_bytes(made(BROAD).model)
-    plain = {codec: [by["ring"][codec] - by["ring"]["int8"] for by in shapes.values()] for codec in TYPES}
-    watching = [
-        more - by["ring"][codec] for by in shapes.values() for codec, more in by["weighed"].items()
-    ]
+    broad = heap.beside(made(BROAD)) - 2 * program.workspace_bytes(made(BROAD).model)
+    plain = {codec: [by[RING][codec] - by[RING]["int8"] for by in shapes.values()] for codec in TYPES}
+    watching = [more - by[RING][codec] for by in shapes.values() for codec, more in by[WEIGHED].items()]
+    command = f"kvlab docs --write measured_{name}"
     return {
         "workspace": _fact(
             [broad + HOLES_BYTES], command, "beside the buffer, the app's workspace and its copy"
@@ -155,12 +232,13 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
         ),
         "layer": _fact([layer], command, "objects of a layer"),
         "codecs": {
-            codec: _fact(more, f"{command} --codec {codec}", "more than int8, beside the buffers")
+            codec: _fact(more, command, "more than int8, beside the buffers")
             for codec, more in plain.items()
             if codec != "int8"
         },
-        "policy": _fact(watching, f"{command} --policy {POLICY}", "more than a ring, beside its tables"),
+        "policy": _fact(watching, command, "more than a ring, beside its tables"),
         "shapes": shapes,
+        "windows": windows,
     }
 
 

@@ -1,7 +1,8 @@
 """What the stories app takes of a board's heap beside the cache's buffer: code, objects, arrays, tables.
 
-It is measured, by measure.py, for each board with a small heap, and is in measured.json: to the byte for the
-shapes of the models that ship, with each element type, with and without a policy. It hangs by a few KB on
+It is measured, by measure.py, for each board with a small heap, and is in measured/: for the shapes of the
+models that ship, with each element type, with and without a policy, it is what the heap has beside the buffer
+of the largest window that was told, so that this window is the plan's answer. It hangs by a few KB on
 where the heap has holes when an array is made, so another shape is counted with room for that. The app needs
 most at one of two moments: when its workspace is made, of which there is a copy for that moment, or when all
 of its arrays are there. The arrays follow from the shape, what else lies in the heap then is measured.
@@ -19,8 +20,10 @@ from kvlab.facts import Fact
 from kvlab.plan.shape import Model
 from mpy_kv.eviction.tokens import params as tokens_kept
 
-MEASURED = Path(__file__).with_name("measured.json")
+MEASURED = Path(__file__).with_name("measured")  # a file a board
 ROW_BUFFER_BYTES = 4096  # of the stories app, where weights are read row by row
+# Boards that are measured: their heap does not hold all that the model was trained for.
+BOARDS = ("rp2040", "esp32", "esp32c3", "esp32s3", "qemu_arm")
 # Boards of which each stands for those of its port that were not measured.
 STANDS_FOR_PORT = {"rp2": "rp2040", "esp32": "esp32s3", "qemu": "qemu_arm"}
 REFERENCE = "float32"  # for comparing: its plain kernels allocate as they go, which no plan counts
@@ -67,13 +70,10 @@ class Program:
 def of_board(name: str, port: str) -> Program:
     """The program on a board: its own figures, or those of another board of its MicroPython port where it was
     not measured."""
-    found = _measured()
-    return parse(found[name if name in found else STANDS_FOR_PORT[port]])
-
-
-def _measured() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8"))
-    return found
+    path = MEASURED / f"{name}.json"
+    if not path.is_file():
+        path = MEASURED / f"{STANDS_FOR_PORT[port]}.json"
+    return parse(json.loads(path.read_text(encoding="utf-8")))
 
 
 def parse(found: Mapping[str, Any]) -> Program:
@@ -83,7 +83,7 @@ def parse(found: Mapping[str, Any]) -> Program:
 
 
 def shape_of(model: Model) -> str:
-    """What the app's arrays and objects hang on, as measured.json has it."""
+    """What the app's arrays and objects hang on, as measured/ has it."""
     heads = f"{model.heads} heads on {model.kv_heads} of {model.head_dim}"
     return f"{model.layers} layers of {model.dim} and {model.hidden}, {heads}, {model.vocab} words"
 

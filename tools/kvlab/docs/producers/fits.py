@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from kvlab import boards, shipped
 from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import HEAP
+from kvlab.plan.program import BOARDS
 
-MEASURED = "tools/kvlab/plan/measured.json"
+MEASURED = "tools/kvlab/plan/measured"
 CODECS = ("int8", "float16", "int8-int4", "int4", "sparse")
 
 
@@ -45,11 +46,19 @@ def _fits(_wanted: Collection[str]) -> Mapping[str, str]:
     return made
 
 
-def _measured(_wanted: Collection[str]) -> Mapping[str, bytes]:
-    from kvlab.plan import measure
+def _measured(board: str) -> Producer:
+    """Of the constants of that board."""
+    path = f"{MEASURED}/{board}.json"
 
-    found = {name: measure.measure(name) for name in measure.BOARDS}
-    return {MEASURED: (json.dumps(found, indent=2) + "\n").encode()}
+    def make(_wanted: Collection[str]) -> Mapping[str, bytes]:
+        from kvlab.plan import measure
+
+        return {path: (json.dumps(measure.measure(board), indent=2) + "\n").encode()}
+
+    name = f"measured_{board}"
+    command = f"kvlab docs --write {name}"
+    missing = needs_firmware if boards.load(board).emulated else lambda: None
+    return Producer(name, command, Cost.LONG, named(path, tolerance=HEAP), make, missing, group="measured")
 
 
 PRODUCERS = (
@@ -60,12 +69,5 @@ PRODUCERS = (
         named("fits", *(_name(board, codec) for board in boards.names() for codec in CODECS)),
         _fits,
     ),
-    Producer(
-        "measured",
-        "kvlab docs --write measured",
-        Cost.LONG,
-        named(MEASURED, tolerance=HEAP),
-        _measured,
-        needs_firmware,
-    ),
+    *map(_measured, BOARDS),
 )
