@@ -20,6 +20,7 @@ import numpy as np
 
 from kvlab import boards, paths, story
 from kvlab.boards import Board
+from kvlab.errors import FellShort
 from kvlab.models import image as images
 from kvlab.models import llama2c
 from kvlab.models.load import load_checkpoint
@@ -31,7 +32,7 @@ from mpy_kv.codecs import NAMES
 RESOLUTION_BYTES = 512
 TOKENS = 2  # a token allocates nothing, so these need what 40 do
 STEP_BYTES = 512  # how far from a guess the search begins
-WINDOW = 128  # of the models that are made here
+WINDOW = 96  # of the models that are made here, whose buffer is one object on every board
 NEAR = 0.02  # part of a window by which the search for the largest begins
 HOLES_BYTES = 2048  # by which another shape may find its holes smaller
 # float32 is for reference: plain kernels, which allocate as they go.
@@ -90,6 +91,8 @@ def needed(board: Board, subject: Subject, guess: int, **asked: Any) -> tuple[in
     good, seen, step = guess, tells(guess), STEP_BYTES
     bad = guess if seen is None else guess - step
     while seen is None:
+        if step > board.machine.heap_bytes:
+            raise FellShort(f"{board.title} has no room for window {asked['window']}, whatever the heap")
         good = bad + step
         seen, step = tells(good), 2 * step
         bad = bad if seen is not None else good
