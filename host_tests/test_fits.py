@@ -7,7 +7,7 @@ import random
 import pytest
 import qemu_fixtures
 
-from kvlab import boards, story
+from kvlab import boards, shipped, story
 from kvlab.errors import BadInput
 from kvlab.models.llama2c import Config
 from kvlab.plan import measure, planner, program, targets
@@ -26,10 +26,6 @@ MADE = {
     "deep": Config(32, 96, 9, 4, 1, 512, 512, True),
     "wide": Config(128, 344, 2, 8, 4, 512, 512, False),
 }
-
-
-def shipped():
-    return {f"shipped {i + 1}": subject for i, subject in enumerate(measure.shipped())}
 
 
 def largest(board, subject, codec, policy):
@@ -66,7 +62,7 @@ def agree(board, subject, codec, policy, part=0.02):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", boards.names())
 def test_the_story_of_every_board(name):
-    agree(boards.load(name), measure.shipped()[0], "int8", None)
+    agree(boards.load(name), measure.subjects()[shipped.NAMES[0]], "int8", None)
 
 
 def _small(name):
@@ -80,7 +76,7 @@ def questions(count=40):
     found = []
     while len(found) < count:
         codec, policy = draw.choice(TYPES), draw.choice((None, None, *sorted(POLICIES)))
-        one = (draw.choice(places), draw.choice([*shipped()]), codec, policy)
+        one = (draw.choice(places), draw.choice(shipped.NAMES), codec, policy)
         if not (codec == "int4" and policy not in (None, program.RING)) and one not in found:
             found.append(one)
     return found
@@ -90,7 +86,7 @@ def questions(count=40):
 @pytest.mark.parametrize("asked", questions(), ids=lambda one: "-".join(map(str, one)))
 def test_plan_and_emulator_agree(asked):
     name, model, codec, policy = asked
-    agree(boards.load(name), shipped()[model], codec, policy)
+    agree(boards.load(name), measure.subjects()[model], codec, policy)
 
 
 @pytest.mark.exhaustive
@@ -114,7 +110,7 @@ def test_the_plan_counts_a_policys_tables():
 @pytest.mark.parametrize("name", program.BOARDS)
 def test_the_plan_has_the_windows_that_were_measured(name):
     """Of the models that ship, whatever the element type and policy."""
-    board, subjects = boards.load(name), measure.shipped()
+    board, subjects = boards.load(name), measure.subjects().values()
     windows = json.loads((program.MEASURED / f"{name}.json").read_text())["windows"]
     assert set(windows) == {program.shape_of(subject.model) for subject in subjects}
     for subject in subjects:

@@ -9,7 +9,7 @@ import pytest
 import stories_fixtures
 from matplotlib.text import Text
 
-from kvlab import boards, cli, facts, paths, pictures, profiles
+from kvlab import boards, cli, facts, paths, pictures, profiles, shipped
 from kvlab.models.image import Image
 from kvlab.plan import models, planner, targets
 from kvlab.plots import choose, context, heap, memory, quality_budget, sheet, time, window
@@ -197,10 +197,10 @@ def test_points_of_the_context_picture_are_plans():
             window = tokens - SINKS if places[limit.name].kind == "board" else None
             question = planner.Question(tokens, codec, window=window, weights="int8")
             assert planner.fits(model, places[limit.name], question) is (more == 0), limit
-        if places[limit.name].kind == "board" and name == models.SHIPPED:
-            shipped, question = models.find(name), planner.Question(1, codec, window=1)
-            asked = planner.largest_window(shipped, places[limit.name], question)
-            assert asked + SINKS == min(limit.tokens, shipped.seq_len)
+        if places[limit.name].kind == "board" and name == shipped.NAMES[0]:
+            model, question = models.find(name), planner.Question(1, codec, window=1)
+            asked = planner.largest_window(model, places[limit.name], question)
+            assert asked + SINKS == min(limit.tokens, model.seq_len)
         points = dict(lines[limit.line].points)
         assert max(points) >= limit.tokens
         assert limit.kv_bytes == limit.tokens * points[16] // 16

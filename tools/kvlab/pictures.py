@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kvlab import boards, files, output, profiles
+from kvlab import boards, files, output, profiles, shipped
 from kvlab.models.image import Image
 from kvlab.plan import models, planner, sizes, targets
 from kvlab.plan.llama import of_llama
@@ -19,7 +19,7 @@ from mpy_kv import Geometry, KVCache, geometry_for
 
 # One model a level of hardware, with the context each is drawn to.
 LINES = (
-    (models.SHIPPED, "int8", 1 << 15),
+    (shipped.NAMES[0], "int8", 1 << 15),
     ("qwen2.5-1.5b", "int8", 1 << 17),
     ("qwen2.5-7b", "int8", 1 << 17),
     ("qwen2.5-7b", "float16", 1 << 17),

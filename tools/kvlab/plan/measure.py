@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kvlab import boards, paths, story
+from kvlab import boards, shipped, story
 from kvlab.boards import Board
 from kvlab.errors import FellShort
 from kvlab.models import image as images
@@ -52,12 +52,12 @@ class Subject:
     model: Model
 
 
-def shipped() -> list[Subject]:
-    """Every model that comes with the repository."""
-    found = []
-    for path in sorted(paths.SHIPPED.parent.glob("*.mkvm")):
-        image = images.Image.read(path)
-        found.append(Subject(image.data, _model(image.config)))
+def subjects() -> dict[str, Subject]:
+    """Every model that comes with the repository, by name."""
+    found = {}
+    for name in shipped.NAMES:
+        image = images.Image.read(shipped.image(name))
+        found[name] = Subject(image.data, _model(image.config))
     return found
 
 
@@ -68,7 +68,7 @@ def made(c: llama2c.Config) -> Subject:
     values = {name: random.standard_normal(shape).astype(np.float32) for name, shape in _shapes(c).items()}
     weights = llama2c.Weights(**{**values, "classifier": values["embed"]})
     checkpoint = llama2c.Checkpoint(Path("made"), "legacy", c, weights, 0)
-    words = load_checkpoint(paths.SHIPPED.with_suffix(".bin"))[1]
+    words = load_checkpoint(shipped.checkpoint(shipped.NAMES[0]))[1]
     shifts = np.full((c.layers, 3), 8, np.int8)
     return Subject(images.convert(checkpoint, words, shifts=shifts), _model(c))
 
@@ -209,7 +209,7 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
 
     shapes: dict[str, dict[str, dict[str, int]]] = {}
     windows: dict[str, dict[str, dict[str, int]]] = {}
-    for subject in shipped():
+    for subject in sorted(subjects().values(), key=lambda each: program.shape_of(each.model)):
         found: dict[str, dict[str, Found]] = {RING: {}, WEIGHED: {}}
         for kind, policy in ((RING, None), (WEIGHED, POLICY)):
             for codec in TYPES:
