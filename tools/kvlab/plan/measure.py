@@ -29,9 +29,9 @@ from kvlab.plan.shape import Model
 from mpy_kv import geometry_for
 from mpy_kv.codecs import NAMES
 
-RESOLUTION_BYTES = 512
+RESOLUTION_BYTES = 512  # to which a smallest heap is found
 TOKENS = 2  # a token allocates nothing, so these need what 40 do
-STEP_BYTES = 512  # how far from a guess the search begins
+STEP_BYTES = 2048  # how far from a guess the search for it begins
 WINDOW = 96  # of the models that are made here, whose buffer is one object on every board
 NEAR = 0.02  # part of a window by which the search for the largest begins
 HOLES_BYTES = 2048  # by which another shape may find its holes smaller
