@@ -134,7 +134,7 @@ def test_the_constants_are_those_of_every_port_and_type():
 @pytest.mark.parametrize("most", [1, 16, 17, 120, 508])
 def test_the_search_for_the_largest_window(most):
     """It asks for windows of 1..most, finds the largest whatever the guess, and from it in a few tries."""
-    for true in sorted({0, 1, 2, most // 3, most - 1, most}):
+    for true in sorted({0, 1, min(2, most), most // 3, most - 1, most}):
         for guess in sorted({0, 1, true - 3, true, true + 40, most, most + 9}):
             asked = []
 

@@ -184,7 +184,8 @@ class Heap:
         else:  # this heap has room for more, or too little
             parts = self._target.beside(model, sinks, codec, policy, shown)
             guess = buffer + sum(part.bytes for part in parts)
-            heap = needed(self._board, subject, guess, window=shown, **asked)[0]
+            smallest = needed(self._board, subject, guess, window=shown, **asked)[0]
+            heap = min(heap, smallest) if window else smallest
         self._done(1)
         tables = program.table_bytes(shown, sinks) if policy else 0
         return Found(window, heap - buffer - tables)
