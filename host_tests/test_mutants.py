@@ -106,8 +106,20 @@ def test_faults_of_the_package_compile() -> None:
 
 def test_the_same_seed_chooses_the_same_faults() -> None:
     faults = run.all_faults(ROOT, "paged/prefix.py")
-    one, two, other = (run.chosen(ROOT, faults, seed, 10) for seed in (1, 1, 2))
+    one, two, other = (run.chosen(ROOT, faults, seed, 10, [])[0] for seed in (1, 1, 2))
     assert one == two != other
+
+
+def test_explained_faults_are_passed_over() -> None:
+    """As many as asked for are chosen in their place, and they are counted apart."""
+    faults = run.all_faults(ROOT, "paged/prefix.py")
+    (first, second, *others), none = run.chosen(ROOT, faults, 1, 12, [])
+    known = [
+        {"file": f.file, "in": f.function, "was": f.was, "now": f.now, "why": "x"} for f in (first, second)
+    ]
+    assert run.chosen(ROOT, faults, 1, 10, known) == (others, 2)
+    assert none == 0
+    assert run.chosen(ROOT, [first, second], 1, 10, known) == ([], 2)
 
 
 def test_every_fault_that_is_explained_can_be_made() -> None:

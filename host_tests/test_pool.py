@@ -376,29 +376,34 @@ def test_alignment_is_the_pool_s() -> None:
 
 @pytest.mark.parametrize("freeing", [False, True])
 def test_a_batch_that_is_cut_short_is_done_or_undone(freeing: bool) -> None:
-    """KeyboardInterrupt before each line of the transition: all blocks moved, or none did."""
+    """KeyboardInterrupt before each line of the transition: all blocks moved, or none did. Blocks are in their
+    first generation, in the last but one or in the last, whose next is the first again."""
     where = batch.give_blocks if freeing else batch.take_blocks
-    for lines in range(80):
-        pool = pool_of(8)
-        keep = [pool.alloc(BLOCK) for _ in range(2)]
-        out = [0] * 4
-        move = partial(pool.alloc_many, 4, BLOCK, out)
-        if freeing:
-            pool.alloc_many(4, 60, out)
-            move = partial(pool.free_many, out, 4)
-        if not pool_cases.cut_short(where, lines, move):
-            break
-        assert pool.stats()["used_blocks"] in (2, 6)
-        if pool.stats()["used_blocks"] == (6 if freeing else 2):
-            move()
-        for handle in keep:
-            pool.free(handle)
-        if freeing:
-            assert pool.stats()["used_blocks"] == 0
-        assert pool.check() == 0
-    else:
-        raise AssertionError("never ran to its end")
-    assert lines > 20
+    for ages in ((), (1, 1, 0, 1, 0, 0)):
+        for lines in range(80):
+            pool = pool_of(8)
+            for i, left in enumerate(ages):
+                aged(pool, i, left)
+            keep = [pool.alloc(BLOCK) for _ in range(2)]
+            out = [0] * 4
+            move = partial(pool.alloc_many, 4, BLOCK, out)
+            if freeing:
+                pool.alloc_many(4, 60, out)
+                move = partial(pool.free_many, out, 4)
+            if not pool_cases.cut_short(where, lines, move):
+                break
+            assert pool.check() == 0
+            assert pool.stats()["used_blocks"] in (2, 6)
+            if pool.stats()["used_blocks"] == (6 if freeing else 2):
+                move()
+            for handle in keep:
+                pool.free(handle)
+            if freeing:
+                assert pool.stats()["used_blocks"] == 0
+            assert pool.check() == 0
+        else:
+            raise AssertionError("never ran to its end")
+        assert lines > 20
 
 
 def test_a_cut_batch_leaves_a_stale_handle_stale() -> None:

@@ -49,19 +49,24 @@ def all_faults(root: Path, only: str | None = None) -> list[Fault]:
     return found
 
 
-def chosen(root: Path, faults: Sequence[Fault], seed: int, count: int) -> list[Fault]:
-    """`count` of the faults that compile."""
+def chosen(
+    root: Path, faults: Sequence[Fault], seed: int, count: int, known: Sequence[dict[str, str]]
+) -> tuple[list[Fault], int]:
+    """`count` of the faults that compile and are not explained, and how many explained ones it passed over."""
     order = list(faults)
     random.Random(seed).shuffle(order)
     taken: list[Fault] = []
+    passed_over = 0
     texts: dict[str, str] = {}
     for fault in order:
         if len(taken) == count:
             break
         text = texts.setdefault(fault.file, (root / fault.file).read_text(encoding="utf-8"))
-        if compiles(fault.applied(text)):
+        if reason(fault, known):
+            passed_over += 1
+        elif compiles(fault.applied(text)):
             taken.append(fault)
-    return taken
+    return taken, passed_over
 
 
 def explained(path: Path = plan.EQUIVALENT) -> list[dict[str, str]]:
@@ -205,9 +210,9 @@ def judge_all(
     faults: Sequence[Fault],
     record: Record,
     told: Callable[[Verdict], None],
-    known: Sequence[dict[str, str]],
+    known: Sequence[dict[str, str]] = (),
 ) -> list[Verdict]:
-    """Each fault judged, in the order given; `told` of each when it is."""
+    """Each fault judged, in the order given, unless it is known; `told` of each when it is."""
     verdicts: dict[str, Verdict] = {}
     left = iter(list(faults))
     lock = threading.Lock()
