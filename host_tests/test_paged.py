@@ -27,7 +27,8 @@ from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom, StepError
 from mpy_kv.kernels import params
 from mpy_kv.paged import PagedGeometry, Requests
-from mpy_kv.paged.prefix import ENTRIES, FREE, ORPHANS, REUSABLE, TOP, USED
+from mpy_kv.paged.mending import mend, prune
+from mpy_kv.paged.prefix import ENTRIES, FREE, ORPHANS, REUSABLE, SERIAL, TOP, USED
 from mpy_kv.paged.requests import BOUND, COMMON, PINNED
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
@@ -832,6 +833,65 @@ def test_counts_of_a_life() -> None:
     assert (stats["protected_blocks"], stats["private_blocks"]) == (2, 2)
     assert (stats["requests"], stats["pins"], stats["opened"]) == (2, 1, 5)
     assert (stats["reused_tokens"], stats["block_tokens"], stats["total_blocks"]) == (4, 4, 12)
+
+
+def arrays_of(requests: Requests) -> dict[str, list[int]]:
+    """All state that is kept in arrays."""
+    found = {}
+    for one in (requests, requests.blocks):
+        for name, value in vars(one).items():
+            if isinstance(value, (array, bytearray)):
+                found[name] = list(value)
+    return found
+
+
+DERIVED = ("ref", "chain", "bucket", "children", "common", "held", "pinned")
+
+
+def test_all_that_is_derived_is_made_anew() -> None:
+    """References, counts, buckets, children: whatever they were before, mending makes the same of them. What
+    has been mended is left as it is; of lists that cannot be read the order alone is lost."""
+    requests = lived()
+    blocks, counts = requests.blocks, requests.stats()
+    mend(requests)
+    sound = arrays_of(requests)
+    assert requests.stats() == counts
+    for damaged in (0, 1, requests.n - 1):
+        for name in DERIVED:
+            values = getattr(requests if hasattr(requests, name) else blocks, name)
+            for i in range(len(values)):
+                if name != "chain" or blocks.serial[i]:  # of others nobody reads it
+                    values[i] = damaged
+        for at in (FREE, REUSABLE, USED, ENTRIES, SERIAL, ORPHANS):
+            blocks.meta[at] = damaged if at != SERIAL else 0
+        for at in (BOUND, COMMON, PINNED):
+            requests.state[at] = damaged
+        mend(requests)
+        assert arrays_of(requests) == sound
+    for anchor in (blocks.n, blocks.n + 1):
+        blocks.nxt[anchor] = blocks.prv[anchor] = anchor
+    mend(requests)
+    assert requests.check() == 0
+    assert requests.stats() == counts
+    assert [requests.lookup([*HEAD, *tail, 0]) for tail in (LEFT, RIGHT)] == [8, 8]
+
+
+def test_orphans_are_looked_for_until_there_are_none() -> None:
+    """A block that no chain leads to any more, but a request holds, is let go of when the request does."""
+    requests = requests_of(8)
+    families(requests, HEAD)
+    one = requests.open()
+    run(one, [*HEAD, *LEFT, 7])
+    blocks = requests.blocks
+    prune(requests)
+    assert (blocks.meta[ORPHANS], blocks.meta[ENTRIES]) == (0, 2)
+    blocks.pserial[next(i for i in range(8) if blocks.serial[i] and blocks.parent[i] < 0)] += 1
+    prune(requests)
+    assert (blocks.meta[ORPHANS], blocks.meta[ENTRIES]) == (1, 2)
+    one.close()
+    prune(requests)
+    assert (blocks.meta[ORPHANS], blocks.meta[ENTRIES], blocks.meta[FREE]) == (0, 0, 8)
+    assert requests.check() == 0
 
 
 @pytest.mark.parametrize(("back", "seen"), [(3, [0, 1, *range(22, 27)]), (12, [0, 1])], ids=["3", "12"])

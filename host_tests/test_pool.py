@@ -419,6 +419,19 @@ def test_a_cut_batch_leaves_a_stale_handle_stale() -> None:
         pool.free(b)
 
 
+@pytest.mark.parametrize("blocks", [1, 2, 5, 8])
+def test_a_cut_batch_changes_only_what_it_began(blocks: int) -> None:
+    """Whatever the items are, also ints whose index bits name a place of the stack, or what stands there."""
+    for first in range(blocks):
+        pool = pool_of(blocks, tag=0)
+        pool.free([pool.alloc(BLOCK) for _ in range(blocks)][first])
+        before = [*pool._meta, *pool._word]
+        step = pool._meta[fixed.STEP]
+        for item in range(-3 * step, 3 * step):
+            assert refusals.half_given(pool._meta, pool._word, [item], 1) == 0
+            assert [*pool._meta, *pool._word] == before
+
+
 CHURN = """
 import gc
 from mpy_kv.arena import Arena
