@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from kvlab.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
+import mutants  # noqa: E402
 from mutation import plan, record, run  # noqa: E402
 from mutation.faults import Fault, compiles, faults_of  # noqa: E402
 
@@ -140,6 +144,26 @@ def test_files_that_are_broken_and_asked() -> None:
                  "budget/cache", "sequence", "cache", "mixed"):  # fmt: skip
         assert f"mpy_kv/{part}.py" in names
     assert len(plan.tests(ROOT)) > 20
+
+
+@pytest.mark.parametrize(("missed", "status"), [(0, 0), (1, 0), (2, 1)], ids=["0", "1", "2"])
+def test_of_20_faults_19_must_be_found(
+    missed: int, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that no test found are listed in any case."""
+
+    def judge(*given: Any) -> None:
+        for at, fault in enumerate(given[1]):
+            given[3](run.Verdict(fault, "missed" if at < missed else "failed", "", 1.0))
+
+    monkeypatch.setattr(plan, "OUT", tmp_path)
+    monkeypatch.setattr(run, "Copy", lambda *_: SimpleNamespace(ask=None, close=lambda: None))
+    monkeypatch.setattr(record, "make", lambda *_: None)
+    monkeypatch.setattr(run, "judge_all", judge)
+    done = CliRunner().invoke(mutants.main, ["--seed", "1", "--count", "20", "--only", "paged/prefix.py"])
+    assert done.exit_code == status, done.output
+    assert done.output.count("missed: ") == missed
+    assert f"{20 - missed} of 20 found ({(20 - missed) / 20:.1%}), {missed} missed" in done.output
 
 
 @pytest.fixture

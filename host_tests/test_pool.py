@@ -376,8 +376,8 @@ def test_alignment_is_the_pool_s() -> None:
 
 @pytest.mark.parametrize("freeing", [False, True])
 def test_a_batch_that_is_cut_short_is_done_or_undone(freeing: bool) -> None:
-    """KeyboardInterrupt before each line of the transition: all blocks moved, or none did. Blocks are in their
-    first generation, in the last but one or in the last, whose next is the first again."""
+    """KeyboardInterrupt before each line of the transition: all blocks moved, or none did. Blocks are in
+    their first generation, in the last but one or in the last, whose next is the first again."""
     where = batch.give_blocks if freeing else batch.take_blocks
     for ages in ((), (1, 1, 0, 1, 0, 0)):
         for lines in range(80):

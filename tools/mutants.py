@@ -21,7 +21,10 @@ ENOUGH = 0.95
 )
 @click.option("--seed", type=int, help="Of the choice of faults (default: a new one, which is printed).")
 @click.option(
-    "--count", type=click.IntRange(1), default=200, show_default=True,
+    "--count",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
     help="How many faults, explained ones not counted.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many at a time.")
@@ -66,8 +69,8 @@ def main(
     else:
         seed = random.SystemRandom().randrange(1 << 16) if seed is None else seed
         total = len(faults)
-        faults, passed_over = run.chosen(plan.ROOT, faults, seed, count, known)
-        click.echo(f"seed {seed}: {len(faults)} of {total} faults; {passed_over} more explained as equivalent")
+        faults, more = run.chosen(plan.ROOT, faults, seed, count, known)
+        click.echo(f"seed {seed}: {len(faults)} of {total} faults; {more} more explained as equivalent")
         if not faults:
             raise click.UsageError(f"--only {only}: every fault of it is explained; see --all")
     if listed:

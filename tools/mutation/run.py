@@ -52,7 +52,7 @@ def all_faults(root: Path, only: str | None = None) -> list[Fault]:
 def chosen(
     root: Path, faults: Sequence[Fault], seed: int, count: int, known: Sequence[dict[str, str]]
 ) -> tuple[list[Fault], int]:
-    """`count` of the faults that compile and are not explained, and how many explained ones it passed over."""
+    """`count` of the faults that compile and are not explained; how many explained ones were passed over."""
     order = list(faults)
     random.Random(seed).shuffle(order)
     taken: list[Fault] = []
