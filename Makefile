@@ -1,4 +1,4 @@
-# make demo   set everything up, emulate a Raspberry Pi Pico, let a language model tell a story, draw the picture
+# make demo   set everything up, emulate a Raspberry Pi Pico, let a language model tell a story, draw pictures
 # make test   set everything up, run all tests, of the exhaustive ones a sample that rotates by commit; at most 20
 #             minutes of processor time once all is installed and the firmware is built
 # make test-long   all of the exhaustive tests: every line cut, every window; at most 50 minutes of processor time

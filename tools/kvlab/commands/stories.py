@@ -142,7 +142,7 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     "--firmware",
     metavar="UF2",
     help="Run this MicroPython image of a Pico in the emulator rp2040py (extra `rp2040`): the real heap and"
-    " file system, some 15 times slower than a Pico.",
+    " file system, much slower than a Pico.",
 )
 @click.option(
     "--peak",
