@@ -22,7 +22,7 @@ def _complain(problem: str) -> None:
     click.echo(f"qemu_port: error: {problem}", err=True)
 
 
-def _model(_context: click.Context, _option: click.Parameter, given: str | None) -> bytes:
+def _model(given: str | None) -> bytes:
     """The file's content, b"" when none is named. BadInput."""
     if given is None:
         return b""
@@ -57,7 +57,7 @@ def _fence(_context: click.Context, _option: click.Parameter, given: int) -> int
     help="Bytes of it that are free when the script starts, in whole blocks of 16.",
 )
 @click.option("--compiled", is_flag=True, help="mpy_kv and the apps as .mpy files, as deployed.")
-@click.option("--model", "flash", metavar="FILE", callback=_model, help="At 0x21000000.")
+@click.option("--model", metavar="FILE", help="At 0x21000000.")
 @click.option(
     "--timeout",
     type=options.FiniteRange(min=0.1),
@@ -78,7 +78,7 @@ def command(
     heap: int,
     fence: int,
     compiled: bool,
-    flash: bytes,
+    model: str | None,
     timeout: float | None,
     json_path: Path | None,
     machine: str,
@@ -89,6 +89,7 @@ def command(
 
     Exit status: the script's; 1 when it did not end by itself or does not fit, 2 for bad input.
     """
+    flash = _model(model)
     emulated = machines.BY_NAME[machine]
     least, most = firmware.LEAST_HEAP_BYTES, emulated.target.most_heap_bytes
     if not least <= heap <= most:
