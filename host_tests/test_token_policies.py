@@ -107,6 +107,15 @@ def test_victims_are_those_of_the_definitions_in_floats(policy: str, budget: int
     assert different or policy == "window" or budget < 40, "the policy forgets what a window would"
 
 
+def test_tokens_that_never_leave() -> None:
+    """The newest one, or half of the budget; never none, however small it is."""
+    budgets = (1, 2, 3, 8, 9)
+    for policy in POLICIES:
+        half = policy in ("window-lru", "lfu-decay", "heavy-hitters")
+        recent = [tokens.made(policy, budget)[2] for budget in budgets]
+        assert recent == ([1, 1, 1, 4, 4] if half else [1] * 5), policy
+
+
 def test_shares_are_those_of_softmax() -> None:
     """What attend adds up, against float64, over scores from equal to one token that takes all."""
     rng = np.random.default_rng(1)
