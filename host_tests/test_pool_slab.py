@@ -21,7 +21,7 @@ from mpy_kv.errors import BadArgument, BadHandle, Locked, NoRoom, PoolFull
 from mpy_kv.pools import slab, slab_region
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
-from mpy_kv.pools.units import FREE, HIGH, LOCKS, USED, WASTE
+from mpy_kv.pools.units import FREE, HIGH, LOCKS, OWN, USED, WASTE
 
 CLASSES = (16, 64, 256)
 SLAB = pool_cases.add(
@@ -488,6 +488,21 @@ def test_the_checker_sees_regions(corrupt: Callable[[Any], None]) -> None:
     assert pool.check() == 0
     corrupt(pool)
     assert pool.check() > 0
+
+
+def test_the_chain_of_closed_regions_leads_to_each_once() -> None:
+    """Any other region, or none that there is, in place of one that it leads to is counted, not followed."""
+    pool = regions_of(4)
+    for _ in range(2):
+        pool.open_region(3, 1)
+    owners = [(pool._table, pool._place(k) + slab_region.OWNER) for k in (2, 3)]
+    for words, at in [(pool._doors, OWN), *owners]:
+        right = words[at]
+        for link in (0, 1, 2, 3, 4, 5, 1000):
+            words[at] = link
+            assert (pool.check() > 0) == (link != right)
+        words[at] = right
+    assert pool.check() == 0
 
 
 class Regions(RuleBasedStateMachine):
