@@ -107,6 +107,15 @@ def test_victims_are_those_of_the_definitions_in_floats(policy: str, budget: int
     assert different or policy == "window" or budget < 40, "the policy forgets what a window would"
 
 
+@pytest.mark.parametrize("budget", [1, 7, 40])
+def test_a_table_has_no_word_too_many(budget: int) -> None:
+    """Of each bank a word a slot, behind them what the bank says of them all."""
+    cache = Told("lfu-decay", budget).cache
+    ring = cache.plan[T.RING]
+    assert [len(cache.at), *(len(bank) for bank in cache.worth)] == [ring, ring + 2, ring + 2]
+    assert len(cache.plan) == T.ACC + ring + cache.geometry.sinks + (ring + cache.geometry.sinks + 1) // 2
+
+
 def test_tokens_that_never_leave() -> None:
     """The newest one, or half of the budget; never none, however small it is."""
     budgets = (1, 2, 3, 8, 9)
