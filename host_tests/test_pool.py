@@ -419,6 +419,26 @@ def test_a_cut_batch_leaves_a_stale_handle_stale() -> None:
         pool.free(b)
 
 
+def test_a_refused_batch_says_why() -> None:
+    """Of each place: there before, stale, of another pool, no handle, locked."""
+    for k in range(1, 4):
+        pool = pool_of(8, tag=1)
+        good = [pool.alloc(BLOCK) for _ in range(6)]
+        stale, locked = good.pop(), good[4]
+        pool.free(stale)
+        pool.lock(locked)
+        for wrong, kind, why in [
+            (good[0], BadHandle, "there twice"),
+            (stale, BadHandle, "stale"),
+            (stale ^ 2 * pool._meta[fixed.MASK] + 2, BadHandle, "not of this pool"),
+            (None, BadHandle, "not of this pool"),
+            (locked, Locked, "locked"),
+        ]:
+            with pytest.raises(kind, match=why):
+                pool.free_many([*good[:k], wrong], k + 1)
+            assert pool.stats()["used_blocks"] == 5
+
+
 @pytest.mark.parametrize("blocks", [1, 2, 5, 8])
 def test_a_cut_batch_changes_only_what_it_began(blocks: int) -> None:
     """Whatever the items are, also ints whose index bits name a place of the stack, or what stands there."""

@@ -490,6 +490,21 @@ def test_the_checker_sees_regions(corrupt: Callable[[Any], None]) -> None:
     assert pool.check() > 0
 
 
+@pytest.mark.parametrize("make", [lambda: SlabPool(Arena(6 * 256), 256, 6, (16, 64)), lambda: regions_of(6)],
+                         ids=["slab", "region"])  # fmt: skip
+def test_check_sees_whether_each_object_is_in_use(make: Callable[[], Any]) -> None:
+    """Of a slab with objects, of a full one, of one that nobody has."""
+    pool = make()
+    handles = [pool.alloc(size) for size in (64, 64, 64, 64, 64, 16, 16)]
+    pool.free(handles[5])
+    assert pool.check() == 0
+    for i, word in enumerate(pool._word):
+        pool._word[i] = -1 - word
+        assert pool.check() > 0
+        pool._word[i] = word
+    assert pool.check() == 0
+
+
 def test_the_chain_of_closed_regions_leads_to_each_once() -> None:
     """Any other region, or none that there is, in place of one that it leads to is counted, not followed."""
     pool = regions_of(4)
