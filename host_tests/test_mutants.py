@@ -138,6 +138,15 @@ def test_every_fault_that_is_explained_can_be_made() -> None:
     assert [e for e in known if len(e["why"]) < 15] == []
 
 
+def test_a_default_concerns_all_tests_of_its_file() -> None:
+    """Not only the one that imported the file."""
+    default, *_ = faults_of("x.py", "def f(a, n=1):\n    return a + n\n")
+    assert (default.kind, default.now) == ("default", "def f(a, n=0):")
+    lines = {"t::imports": {"x.py": [1]}, "t::calls": {"x.py": [2]}, "t::other": {}}
+    made = record.Record([{"seconds": dict.fromkeys(lines, 0.1), "lines": lines}])
+    assert made.tests_of(default) == ["t::calls", "t::imports"]
+
+
 def test_files_that_are_broken_and_asked() -> None:
     names = [f.relative_to(ROOT).as_posix() for f in plan.broken(ROOT)]
     for part in ("pools/fixed", "paged/prefix", "eviction/lru", "admission/admission", "sealed/cache",

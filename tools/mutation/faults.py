@@ -65,6 +65,7 @@ class _Finder(ast.NodeVisitor):
             self.begins.append(self.begins[-1] + len(line))
         self.within: list[str] = []
         self.statement = 1
+        self.default = False  # within an argument's default, which is run where the function is made
         # Function, kind, line of the statement, start, end, new.
         self.found: list[tuple[str, str, int, int, int, str]] = []
 
@@ -78,6 +79,7 @@ class _Finder(ast.NodeVisitor):
         return self.at(node.lineno, node.col_offset), self.at(node.end_lineno, node.end_col_offset)
 
     def add(self, kind: str, start: int, end: int, new: str) -> None:
+        kind = "default" if self.default else kind
         self.found.append((".".join(self.within), kind, self.statement, start, end, new))
 
     def operator(self, kind: str, left: ast.expr, right: ast.expr, old: str, new: str) -> None:
@@ -92,9 +94,11 @@ class _Finder(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.within.append(node.name)
+        self.default = True
         for default in [*node.args.defaults, *node.args.kw_defaults]:
             if default is not None:
                 self.visit(default)
+        self.default = False
         self.body(node.body)
         self.within.pop()
 

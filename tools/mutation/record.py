@@ -68,7 +68,9 @@ class Record:
         by_line = self.by_line.get(fault.file, {})
         first, last = fault.lines
         tests = set().union(*(by_line.get(line, set()) for line in range(first, last + 1)))
-        if not fault.function or (not tests and fault.kind == "constant" and first in by_line):
+        # Run by whatever imports the file first, seen by all that come after.
+        at_import = not fault.function or fault.kind == "default"
+        if at_import or (not tests and fault.kind == "constant" and first in by_line):
             tests = set().union(*by_line.values())
         # One that was skipped took no time and is not asked.
         return sorted(tests & self.seconds.keys(), key=lambda t: (self.seconds[t], t))
