@@ -240,6 +240,13 @@ def read(tmp_path: Path, text: str | bytes, **how: Any) -> source.Accesses:
         ("New York\nRome\nNew York\n", [0, 1, 0], None),
         ("  a \n\tb\n \na\n", [0, 1, 0], None),
         ("b\n1\nb\n", [0, 1, 0], None),
+        ("id,3\nuser,4\nname,5\nid,5\nuser,4\n", [0, 1, 2, 0, 1], [3, 4, 5, 5, 4]),  # no column is called 3
+        ("page,3\nother,4\n", [0, 1], [3, 4]),
+        ("url;30\nb;40\n", [0, 1], [30, 40]),
+        ("block,1\nblock,1\n", [0, 0], [1, 1]),
+        ('sep=;\n"id";"3"\nb;4\n', [0, 1], [3, 4]),
+        ("key,2,size\na,x,5\n", [0], [5]),  # a name of each: a header
+        ("id,key,key_id\nx,a,1\nx,b,1\n", [0, 1], None),
     ],
 )
 def test_lists_of_keys(tmp_path: Path, text: str | bytes, ids: list[int], sizes: list[int] | None) -> None:
@@ -284,6 +291,14 @@ def test_lists_of_keys(tmp_path: Path, text: str | bytes, ids: list[int], sizes:
         ("visited;size of it\na;5\n", 'line 1: size is "size of it"'),
         ("visited\n1\n2\n", 'line 1: is "visited" where all others are numbers: a header'),
         ("visited,5\n1,5\n", 'line 1: is "visited" where all others are numbers: a header'),
+        ("id,3\n1,4\n2,5\n", 'line 1: is "id" where all others are numbers'),
+        ("id,4KB\nuser,8KB\n", 'line 1: may be a header, or an access with "4KB"'),
+        ("page|1,5\nb|2,6\n", 'line 1: may be a header, or an access with "1,5"'),
+        ("id,+.5\nuser,1\n", 'line 1: may be a header, or an access with "+.5"'),
+        ("9,id,4\n8,user,5\n", "line 1: has 3 columns and a number for a name"),
+        ("key,key,size\na,b,5\n", 'line 1: has more than one column "key"; rename all but one'),
+        ("Obj ID,obj_id\na,b\n", 'line 1: has more than one column "Obj ID"'),
+        ("key,size,SIZE\na,1,2\n", 'line 1: has more than one column "size"'),
         ("key\na\nkey\nb\n", "line 3: is the header again"),
         ("key,size\na,1\nkey,size\n", "line 3: is the header again"),
         pytest.param(b"\xff\xfea\0\n\0", "line 1: is text in UTF-16; save it in UTF-8", id="UTF-16"),
@@ -309,6 +324,8 @@ def test_count_looks_at_no_size(tmp_path: Path) -> None:
         read(tmp_path, "name,length\na,5\n", count=True)
     with pytest.raises(BadInput, match="line 3: is the header again"):
         read(tmp_path, "key,size\na,5\nkey,size\n", count=True)
+    assert read(tmp_path, "id,3\nuser,4\nid,5\n", count=True).ids.tolist() == [0, 1, 0]
+    assert read(tmp_path, "key,size,size\na,1,2\n", count=True).ids.tolist() == [0]
     assert read(tmp_path, "a,60\nb,30\na,60\n", limit=2).sizes.tolist() == [60, 30]
 
 

@@ -43,6 +43,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _SEPARATOR_LINE = re.compile(r"sep=([,;|\t])")  # as spreadsheets write above the header
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
+_DIGIT = re.compile(r"[+-]?\.?[0-9]")
 _WHOLE = re.compile(r"[1-9][0-9]{0,9}")
 _PART = 1 << 20
 _MOST_ACCESSES = (1 << 31) - 1  # times are of 32 bits
@@ -223,12 +224,15 @@ class _Columns:
         separator = separator or _separator(line)
         cells = _cells(line, separator)
         key, size = (_place(cells, names) for names in (_KEYS, _SIZES))
-        if key is not None:
-            return cls(separator, len(cells), key, None if count else size, line.text)
+        if key is not None and (size is not None or not _is_access(line, cells, key)):
+            size = None if count else size
+            for column in (key, size):
+                _check_once(line, cells, column)
+            return cls(separator, len(cells), key, size, line.text)
         if len(cells) > 2:
             raise line.fault(
-                f'has {len(cells)} columns and no name of one; expected a header with "key", and "size" where'
-                " objects differ in it"
+                f"has {len(cells)} columns and {'no name of one' if key is None else 'a number for a name'};"
+                ' expected a header with "key", and "size" where objects differ in it'
             )
         if len(cells) == 2 and count and not _is_number(cells[1].strip()):
             raise line.fault(
@@ -249,9 +253,35 @@ class _Columns:
         return key, None if self.size is None else _size(line, cells[self.size].strip())
 
 
+def _is_access(line: Line, cells: Sequence[str], key: int) -> bool:
+    """Whether a line with a name of keys but none of sizes is an access, whose key is such a word: columns
+    are not called by numbers. BadInput where one begins as a number does, which may be either."""
+    others = [cell.strip() for i, cell in enumerate(cells) if i != key]
+    if any(map(_is_number, others)):
+        return True
+    for cell in filter(_DIGIT.match, others):
+        raise line.fault(
+            f'may be a header, or an access with "{cell[:40]}"; put the header "key,size" above, or in place'
+            " of it"
+        )
+    return False
+
+
+def _check_once(line: Line, cells: Sequence[str], column: int | None) -> None:
+    """BadInput where a column that is to be read has the name of another."""
+    plain = _plain(cells)
+    if column is not None and plain.count(plain[column]) > 1:
+        raise line.fault(f'has more than one column "{cells[column].strip()[:40]}"; rename all but one')
+
+
+def _plain(cells: Sequence[str]) -> list[str]:
+    """Names of columns without case and marks: "Obj ID" is obj_id."""
+    return [re.sub(r"[\W_]", "", cell).lower() for cell in cells]
+
+
 def _place(cells: Sequence[str], names: Sequence[str]) -> int | None:
-    """The column with the first of `names` that there is, whatever its case and marks: "Obj ID" is obj_id."""
-    plain = [re.sub(r"[\W_]", "", cell).lower() for cell in cells]
+    """The column with the first of `names` that there is."""
+    plain = _plain(cells)
     return next((plain.index(name) for name in names if name in plain), None)
 
 
