@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 from tiny_model import write_tiny
@@ -105,6 +106,48 @@ def test_a_session_ends_with_its_command(tmp_path):
         with pytest.raises(BadInput, match="is also written by --output"):
             files.prepare(tmp_path / "a" / ".." / "x", "--json")
     files.prepare(tmp_path / "x", "--json")
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, BadInput, None], ids=["interrupt", "error", "done"])
+def test_folders_of_an_output_that_never_came_go_again(tmp_path, end):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to("mine")
+
+    def run():
+        files.prepare(tmp_path / "link" / "a" / "b" / "told.jsonl", "--out")
+        files.prepare(tmp_path / "c" / "d" / "x", "--json")
+        files.write(tmp_path / "c" / "d" / "x", b"1", "--json")
+        files.prepare_folder(tmp_path / "e" / "f", "--out")
+        files.prepare(tmp_path / "mine" / "a" / "y", "--plot")
+        assert (tmp_path / "mine/a/b").is_dir()
+        assert (tmp_path / "e/f").is_dir()
+        if end is not None:
+            raise end
+
+    with suppress(KeyboardInterrupt, BadInput), files.session():
+        run()
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        *("c", "c/d", "c/d/x", "link", "mine"),
+    ]
+
+
+def test_an_interrupted_sample_leaves_no_folders(tmp_path, kvlab, monkeypatch, model):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kvlab.train.teacher.long_stories", interrupted)
+    words = ("--model", model[0], "--out", tmp_path / "not" / "there" / "x.jsonl")
+    assert kvlab("sample", *words)[0] == 130
+    assert not (tmp_path / "not").exists()
+
+
+def test_a_link_is_shown_by_its_own_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "zz.md").symlink_to("nowhere")
+    (tmp_path / "all").symlink_to("docs")
+    for path, said in (("zz.md", "zz.md"), ("all/a.md", "docs/a.md"), ("docs/..", "."), (".", ".")):
+        assert paths.shown(tmp_path / path) == said
 
 
 # --- targets that are no files -------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """The files a command reads and writes: checked before the work, written whole or not at all.
 
 Within `session()` (one command) every file is noted with the option that named it, and an output that is
-also an input or another output is refused, in whatever order they were named. Names that cannot be
-(too long, a loop of links, in a folder that may not be entered) are BadInput like any other.
+also an input or another output is refused, in whatever order they were named; a folder that was made for
+an output goes again if nothing came into it. Names that cannot be (too long, a loop of links, in a folder
+that may not be entered) are BadInput like any other.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ class _Named:
 
 
 _named: ContextVar[list[_Named] | None] = ContextVar("named", default=None)
+_made: ContextVar[list[Path] | None] = ContextVar("made", default=None)  # folders, outer before inner
 
 
 class OutFile(click.Path):
@@ -59,11 +61,25 @@ class OutFile(click.Path):
 @contextmanager
 def session() -> Iterator[None]:
     """The files of one command: what is named inside is held against all else named inside."""
-    token = _named.set([])
+    made: list[Path] = []
+    token, token_made = _named.set([]), _made.set(made)
     try:
         yield
     finally:
+        for folder in reversed(made):
+            with suppress(OSError):  # something is in it
+                folder.rmdir()
         _named.reset(token)
+        _made.reset(token_made)
+
+
+def _make_folder(folder: Path) -> None:
+    """With those above it. OSError. Within a session those that stay empty go at its end."""
+    real = Path(os.path.realpath(folder))
+    made, absent = _made.get(), [each for each in (real, *real.parents) if not os.path.lexists(each)]
+    if made is not None:  # before they are: also what an interrupt or an error leaves half made
+        made += [each for each in reversed(absent) if each not in made]
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def reads(path: Path, option: str) -> Path:
@@ -111,7 +127,7 @@ def prepare(path: Path, option: str = "--json", *, stream: bool = False) -> Path
     _note(path, option, output=True)
     folder = Path(os.path.realpath(path)).parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(folder)
     except OSError as error:
         raise BadInput(f"{option} {path}: cannot make its folder: {error.strerror}") from None
     if not os.access(folder, os.W_OK | os.X_OK) or (mode is not None and not os.access(path, os.W_OK)):
@@ -120,9 +136,9 @@ def prepare(path: Path, option: str = "--json", *, stream: bool = False) -> Path
 
 
 def prepare_folder(path: Path, option: str) -> Path:
-    """Make a folder for outputs and check that files can be made in it. BadInput."""
+    """Make a folder for outputs, which goes again if none comes, and check that files can be made in it. BadInput."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        _make_folder(path)
     except OSError as error:
         raise BadInput(f"{option} {path}: cannot be made: {error.strerror}") from None
     if not os.access(path, os.W_OK | os.X_OK):

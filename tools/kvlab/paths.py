@@ -31,8 +31,13 @@ def find_data(relative: str) -> Path | None:
 
 
 def shown(path: Path) -> str:
-    """A path for people: relative to the current directory when it lies below it."""
+    """A path for people: relative to the current directory when it lies below it. A link has its own name,
+    not that of what it leads to."""
+    if path.name in ("", ".."):
+        real = Path(os.path.realpath(path))
+    else:
+        real = Path(os.path.realpath(path.parent)) / path.name
     try:
-        return str(Path(os.path.realpath(path)).relative_to(Path.cwd()))
+        return str(real.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
