@@ -247,6 +247,12 @@ def test_numbers_reach_the_board_in_plain_digits(text, plain):
     assert options.Decimal(0, 100).convert(text, None, None) == plain
 
 
+@pytest.mark.parametrize("text", ["-1", "0", "0.0009", "1.0001"])
+def test_a_part_to_keep_has_one_range(kvlab, text):
+    status, _, err = kvlab("stories", "--prompt", "Once", "--policy", "lfu", "--compress", text)
+    assert (status, err) == (2, f"kvlab: error: --compress {text}: not within 0.001..1.000\n")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

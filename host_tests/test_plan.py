@@ -597,6 +597,45 @@ def test_policies_that_cannot_be(kvlab, words, message):
     assert message in err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "--board rp2040 --policy lru-peak --budget 99999999999",
+            "--budget 99999999999: must be at most 67108864",
+        ),
+        (
+            "--profile edge --tokens 10 --policy window --budget 67108865",
+            "--budget 67108865: must be at most",
+        ),
+        (
+            "--profile edge --window 67108864",
+            "--window 67108864: with 4 sinks more than 67108864 tokens: at most",
+        ),
+        ("--profile edge --window 67108861 --tokens 10", "at most 67108860, or add --sinks 0"),
+        ("--profile edge --window 67108865", "--window must be 1..67108864, got 67108865"),
+        ("--profile edge --window 67108864 --sinks 1", "--sinks must be 0..0, got 1"),
+    ],
+    ids=["budget", "budget and sinks", "window", "window of few tokens", "too large", "sinks"],
+)
+def test_an_error_names_an_option_that_was_given(kvlab, words, message):
+    words = words.split()
+    status, _, err, _ = kvlab("--model", "stories", *words)
+    assert (status, err.count("\n")) == (2, 1)
+    assert message in err
+    named = next(word for word in err.split() if word.startswith("--"))
+    assert named.rstrip(":") in words
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--window 67108860", "--window 67108864 --sinks 0", "--policy window --budget 67108864"],
+    ids=["window", "no sinks", "budget"],
+)
+def test_the_largest_window_is_planned(kvlab, words):
+    assert kvlab("--model", "stories", "--profile", "server", *words.split())[0] in (0, 1)
+
+
 def test_a_policy_takes_code_and_tables(kvlab):
     words = ("--model", "stories", "--board", "rp2040", "--sinks", 0)
     ring = kvlab(*words, "--window", 64)[3]

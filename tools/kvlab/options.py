@@ -100,8 +100,9 @@ class Decimal(click.ParamType):
 
     name = "number"
 
-    def __init__(self, least: int, most: int) -> None:
-        self.least, self.most = least, most
+    def __init__(self, least: int | str, most: int | str) -> None:
+        """Bounds as errors show them."""
+        self.least, self.most = decimal.Decimal(least), decimal.Decimal(most)
 
     @staticmethod
     def setting(value: str | None) -> float | None:

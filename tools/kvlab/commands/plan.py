@@ -9,6 +9,7 @@ import click
 from kvlab import boards, output, profiles, story
 from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
+from kvlab.plan.planner import MOST_TOKENS as MOST
 from kvlab.plan.program import RING
 from kvlab.plan.shape import Model
 from kvlab.plan.sizes import CODECS, WEIGHTS, WEIGHTS_GROUP, Layers, weight_bits
@@ -39,7 +40,7 @@ from mpy_kv.geometry import SINKS
 @click.option("--profile", metavar="NAME", help=f"Instead of a board: {', '.join(profiles.names())}.")
 @click.option(
     "--tokens",
-    type=click.IntRange(1, planner.MOST_TOKENS),
+    type=click.IntRange(1, MOST),
     metavar="N",
     help="Tokens of a request [default: as many as --window and --sinks show; on a board the app's window].",
 )
@@ -123,6 +124,11 @@ def command(
     if sinks is None and window is not None and target.board is not None and shape.seq_len is not None:
         room = max(0, shape.seq_len - window)  # as kvlab stories has it
         sinks = room if room < usual else None
+    if sinks is None and window is not None and window + usual > MOST >= window:
+        raise BadInput(
+            f"--window {window}: with {usual} sinks more than {MOST} tokens: at most {MOST - usual}, or add"
+            " --sinks 0"
+        )
     if tokens is None:
         tokens = (window or 0) + (usual if sinks is None else sinks)
     question = planner.Question(
@@ -148,6 +154,8 @@ def _window(budget: int, window: int | None, sinks: int, policy: str | None) -> 
         raise BadInput(f"--budget {budget}: needs --policy: one of {', '.join(tokens_kept.POLICIES)}")
     if window is not None:
         raise BadInput(f"--budget {budget}: holds window and sinks together: leave --window out")
+    if budget > MOST:
+        raise BadInput(f"--budget {budget}: must be at most {MOST}")
     if budget <= sinks:
         raise BadInput(f"--budget {budget}: leaves no token beside {sinks} sinks: at least {sinks + 1}")
     return budget - sinks

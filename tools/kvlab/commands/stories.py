@@ -129,9 +129,9 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 )
 @click.option(
     "--compress",
-    type=Decimal(0, 1),
+    type=Decimal("0.001", "1.000"),  # as the app says it
     metavar="X",
-    help="With --policy: what part of the prompt stays once it is read, above 0 and at most 1, such as 0.5.",
+    help="With --policy: what part of the prompt stays once it is read, 0.001 to 1, such as 0.5.",
 )
 @click.option(
     "--kernels",
