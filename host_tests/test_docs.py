@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kvlab import cli
+from kvlab import cli, files
 from kvlab.docs import markers, picture, registry, run
 from kvlab.docs.registry import Cost, Producer, named
 from kvlab.docs.tolerance import EXACT, HEAP, INSTRUCTIONS, Tolerance
@@ -61,16 +61,46 @@ def test_all_but_the_figures_stays():
         ("\na 1<!-- end -->", "page.md:2: <!-- end --> closes no figure"),
         ("a <!-- w -->1 <!-- v -->2<!-- end -->", "page.md:1: <!-- v --> within the figure w"),
         ("a <!-- w -->1\n2<!-- end -->", "page.md:1: the figure w runs over two lines"),
+        ("a\r\na <!-- w -->1", "page.md:2: <!-- w --> without <!-- end -->"),
+        ("a\n\nb <!--w-->1<!-- end -->", "page.md:3: <!--w--> is no marker: write <!-- w -->"),
+        ("a <!-- W -->1<!-- end -->", "page.md:1: <!-- W --> is no marker: write <!-- w -->"),
+        ("a <!-- w -->1<!--end-->", "page.md:1: <!--end--> is no marker: write <!-- end -->"),
+        ("a <!-- w -->1<!-- End -->", "page.md:1: <!-- End --> is no marker: write <!-- end -->"),
+        ("a <!--- w --->1", "page.md:1: <!--- w ---> is no marker: write <!-- w -->"),
+        ("a <!--  T-T\n-->1", "page.md:1: <!-- T-T --> is no marker: write <!-- t_t -->"),
         ("a\n<!-- w -->1<!-- end --> b", "page.md:2: the figure w begins a line"),
         ("- <!-- w -->1<!-- end --> b", "page.md:1: the figure w begins a line"),
         ("<!-- t -->\n| a |<!-- end -->", "page.md:1: the figure t must end with its line"),
     ],
-    ids=["open", "closed", "nested", "two lines", "line start", "list item", "block"],
+    ids=[
+        *("open", "closed", "nested", "two lines"),
+        *("of CRLF", "no spaces", "capital", "end without spaces", "End", "dashes", "over lines"),
+        *("line start", "list item", "block"),
+    ],
 )
 def test_markers_out_of_place_are_refused(text, message):
     with pytest.raises(BadInput) as refused:
-        parse(text)
+        markers.parse(text, Path("page.md"), ("w", "v", "t", "t_t"))
     assert str(refused.value).startswith(message)
+
+
+def test_comments_that_are_no_markers_stay():
+    text = "a <!-- TODO --> <!--x--> <!-- w is here --> `<!--w-->`\n\n    <!--w-->\n"
+    assert markers.parse(text, Path("page.md"), ("w",)) == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_lines_end_as_they_did(end):
+    """Also where only a part of them does; figures are compared without them."""
+    page = PAGE.replace("\n", end)
+    found = parse(page)
+    assert [(f.name, f.text, f.line) for f in found] == [(f.name, f.text, f.line) for f in parse(PAGE)]
+    new = {"w": "40", "t": "| c |\n|---|"}
+    want = markers.rewritten(PAGE, Path("page.md"), new)
+    assert markers.rewritten(page, Path("page.md"), new) == want.replace("\n", end)
+    mixed = page + "So\n<!-- n -->\n5\n<!-- end -->\r\n"
+    got = markers.rewritten(mixed, Path("page.md"), {"n": "6\n7"})
+    assert got.endswith("So\n<!-- n -->\n6\n7\n<!-- end -->\r\n")
 
 
 @pytest.mark.parametrize(
@@ -187,14 +217,56 @@ def test_what_cannot_run_here_is_skipped_by_name(docs):
         (("--check", "fats"), 'fats: no such figure; did you mean "fast"?'),
         (("--check", "fast", "--all"), "--all: not with names"),
         (("--list", "fast"), "--list: takes no names"),
+        (("--check", "--write", "fast"), "--check: not with --write; leave one of them out"),
+        (("--list", "--write"), "--write: not with --list; leave one of them out"),
+        (("--check", "fast", "other"), "other: no page tells it; `kvlab docs --list`"),
+        (("--write", "other"), "other: no page tells it"),
+        (("--check", "far"), "far: no page tells it"),
+        (("--check", "away"), "away: no page tells it"),
     ],
-    ids=["nothing", "unknown", "all", "list"],
+    ids=[
+        *("nothing", "unknown", "all", "list", "check and write", "write and list"),
+        *("untold", "written untold", "untold family", "untold and missing"),
+    ],
 )
 def test_bad_input(docs, words, message):
     status, out, err = docs(*words)
     assert (status, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("what", ["--check", "--write", "--list"])
+def test_figures_do_not_overwrite_what_is_read(docs, what, tmp_path):
+    """A page, by whatever name."""
+    before = docs.page.read_bytes()
+    (tmp_path / "link").symlink_to("page.md")
+    for name in ("page.md", "link"):
+        status, out, err = docs(what, "--json", tmp_path / name)
+        assert (status, out, docs.made) == (2, "", [])
+        assert "--json" in err
+        assert "would overwrite the file of the documentation" in err
+        assert docs.page.read_bytes() == before
+
+
+def test_a_page_of_crlf_stays_one(docs):
+    docs.page.write_bytes(b"Room\r\nfor <!-- fast -->13<!-- end -->.\r\n")
+    assert docs("--write", "fast")[0] == 0
+    assert docs.page.read_bytes() == b"Room\r\nfor <!-- fast -->12<!-- end -->.\r\n"
+
+
+def test_a_marker_without_spaces_is_refused(docs):
+    docs.page.write_text("So\nare <!--fast-->12<!-- end -->.\n")
+    status, _, err = docs("--check")
+    assert status == 2
+    assert "page.md:2: <!--fast--> is no marker: write <!-- fast -->" in err
+
+
+def test_a_link_to_nowhere_is_named_itself(docs, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zz.md").symlink_to("nowhere")
+    monkeypatch.setattr(markers, "pages", lambda: [tmp_path / "zz.md"])
+    assert docs("--check")[2] == "kvlab: error: zz.md: cannot be read: No such file or directory\n"
 
 
 def test_a_marker_that_nobody_makes_is_refused(docs):
@@ -250,7 +322,14 @@ def test_a_file_of_constants_is_checked_by_its_lines(tmp_path, monkeypatch):
         "constants", "kvlab x", Cost.CHEAP, named(*made, tolerance=HEAP), lambda _: made, lambda: None
     )
     monkeypatch.setattr(registry, "all_producers", lambda: (producer,))
+    for name in ("constants", *made):
+        with pytest.raises(BadInput, match=rf"{name}: tools/constants.json is not there: --write makes it"):
+            run.check([name])
     place.write_text('{\n  "heap": 1000\n}\n')
+    with files.session():
+        files.prepare(place)
+        with pytest.raises(BadInput, match="would overwrite the file of the documentation"):
+            run.stored()
     assert run.stored() == ["tools/constants.json"]
     assert run.check().differences == []
     assert run.write().changed == []

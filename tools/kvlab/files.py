@@ -136,7 +136,7 @@ def prepare(path: Path, option: str = "--json", *, stream: bool = False) -> Path
 
 
 def prepare_folder(path: Path, option: str) -> Path:
-    """Make a folder for outputs, which goes again if none comes, and check that files can be made in it. BadInput."""
+    """Make a folder for outputs, which goes again if none comes; files can be made in it, or BadInput."""
     try:
         _make_folder(path)
     except OSError as error:

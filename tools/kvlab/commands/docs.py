@@ -25,14 +25,16 @@ from kvlab.errors import BadInput, FellShort
 """
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--check", "what", flag_value="check", help="Compare; exit status 1 where one differs.")
-@click.option("--write", "what", flag_value="write", help="Renew those that differ.")
-@click.option("--list", "what", flag_value="list", help="Name them, and what makes each.")
+@click.option("--check", is_flag=True, help="Compare; exit status 1 where one differs.")
+@click.option("--write", is_flag=True, help="Renew those that differ.")
+@click.option("--list", "listing", is_flag=True, help="Name them, and what makes each.")
 @click.option(
     "--all", "everything", is_flag=True, help="Also what takes minutes; without it seconds' work alone."
 )
 @output.json_option
-def command(names: tuple[str, ...], what: str | None, everything: bool, json_path: Path | None) -> None:
+def command(
+    names: tuple[str, ...], check: bool, write: bool, listing: bool, everything: bool, json_path: Path | None
+) -> None:
     """Check or renew the figures of README.md, docs/ and boards/*/README.md, or those of NAME alone.
 
     A figure stands between <!-- NAME --> and <!-- end -->, in a line or as a block of lines, and may do so
@@ -41,8 +43,12 @@ def command(names: tuple[str, ...], what: str | None, everything: bool, json_pat
     that finds no difference leaves its date between the markers of docs_checked.
     Exit status: 0 as told, 1 a figure differs, 2 bad input.
     """
-    if what is None:
+    asked = [option for option, on in (("check", check), ("write", write), ("list", listing)) if on]
+    if not asked:
         raise BadInput("name one of --check, --write and --list")
+    what, *more = asked
+    if more:
+        raise BadInput(f"--{what}: not with --{more[0]}; leave one of them out")
     if names and everything:
         raise BadInput("--all: not with names; leave one of them out")
     if what == "list":

@@ -2,28 +2,31 @@
 
 In a sentence or a cell of a table it is one line; a block, such as a table, begins and ends with a line
 break. All else on the page is written by hand. What stands in code (fenced, indented by four, or between
-backticks) is shown as it is, so markers there are none.
+backticks) is shown as it is, so markers there are none. Lines end as they did: LF, CRLF or CR.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvlab import paths
+from kvlab import files, paths
 from kvlab.errors import BadInput
 
 _MARKER = re.compile(r"<!-- ([a-z0-9_]+) -->")
+_NEARLY = re.compile(r"<!-{2,}\s*([A-Za-z0-9_-]+?)\s*-{2,}>")
 _CODE = re.compile(r"^(```|~~~).*?^\1[^\n]*$|^ {4,}[^\n]*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 _LINE_START = re.compile(r"[\s>*+-]*(\d+[.)]\s+)?")
+_LINE_END = re.compile(r"\r\n?|\n")
 _END = "end"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """`text` between the markers of `name`, at `start` .. `end` of its page, on that line of it."""
+    """`text` between the markers of `name`, at `start` .. `end` of its page, on that line of it. Lines of
+    `text` end in LF, those of the page in what they do."""
 
     name: str
     text: str
@@ -47,20 +50,30 @@ def pages() -> list[Path]:
     return [root / "README.md", *sorted(root.glob("docs/*.md")), *sorted(root.glob("boards/*/README.md"))]
 
 
-def figures(page: Path) -> list[Figure]:
-    """The figures of a page in their order. BadInput names the line of a marker that is out of place."""
-    return parse(text_of(page), page)
+def figures(page: Path, known: Collection[str] = ()) -> list[Figure]:
+    """The figures of a page in their order. BadInput names the line of a marker that is out of place, or of
+    what is nearly one of a `known` figure."""
+    return parse(text_of(page), page, known)
 
 
 def text_of(page: Path) -> str:
+    """A page with its own ends of lines, noted as an input."""
+    files.reads(page, "the documentation")
     try:
-        return page.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
+        with page.open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except OSError as error:
+        raise BadInput(f"{paths.shown(page)}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise BadInput(f"{paths.shown(page)}: not a page of text: {error}") from error
 
 
-def parse(text: str, page: Path) -> list[Figure]:
+def parse(page_text: str, page: Path, known: Collection[str] = ()) -> list[Figure]:
+    # Where each character of `text` begins on the page: CRLF is one of them.
+    at = [i for i, each in enumerate(page_text) if page_text[i - 1 : i + 1] != "\r\n"]
+    text = page_text.replace("\r\n", "\n").replace("\r", "\n")
     shown = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+    _refuse_nearly(shown, page, known)
     found: list[Figure] = []
     opened: re.Match[str] | None = None
     for marker in _MARKER.finditer(shown):
@@ -76,7 +89,7 @@ def parse(text: str, page: Path) -> list[Figure]:
             continue
         line = shown.count("\n", 0, opened.start()) + 1
         inner = text[opened.end() : marker.start()]
-        figure = Figure(opened[1], inner, page, line, opened.end(), marker.start())
+        figure = Figure(opened[1], inner, page, line, at[opened.end()], at[marker.start()])
         _refuse_misplaced(shown, opened, figure)
         found.append(figure)
         opened = None
@@ -84,6 +97,16 @@ def parse(text: str, page: Path) -> list[Figure]:
         line = shown.count("\n", 0, opened.start()) + 1
         raise BadInput(f"{paths.shown(page)}:{line}: <!-- {opened[1]} --> without <!-- end -->")
     return found
+
+
+def _refuse_nearly(shown: str, page: Path, known: Collection[str]) -> None:
+    """BadInput for a comment that only lacks the spaces or the case of a marker."""
+    for comment in _NEARLY.finditer(shown):
+        name = comment[1].lower().replace("-", "_")
+        if (name == _END or name in known) and not _MARKER.fullmatch(comment[0]):
+            line = shown.count("\n", 0, comment.start()) + 1
+            told = " ".join(comment[0].split())
+            raise BadInput(f"{paths.shown(page)}:{line}: {told} is no marker: write <!-- {name} -->")
 
 
 def _refuse_misplaced(shown: str, opened: re.Match[str], figure: Figure) -> None:
@@ -107,6 +130,9 @@ def rewritten(text: str, page: Path, new: Mapping[str, str]) -> str:
     for figure in reversed(parse(text, page)):
         if figure.name in new:
             value = new[figure.name]
-            value = f"\n{value}\n" if figure.block else value
+            if figure.block:
+                first = _LINE_END.match(text, figure.start)
+                assert first is not None
+                value = f"\n{value}\n".replace("\n", first[0])
             text = text[: figure.start] + value + text[figure.end :]
     return text

@@ -47,10 +47,10 @@ class Checked:
 def told() -> dict[str, list[markers.Figure]]:
     """Every figure between markers, by name. BadInput where nobody makes one of that name."""
     found: dict[str, list[markers.Figure]] = {}
+    known = [CHECKED, *(name for producer in registry.all_producers() for name in producer.figures)]
     for page in markers.pages():
-        for figure in markers.figures(page):
-            if figure.name != CHECKED and registry.producer_of(figure.name) is None:
-                known = [name for producer in registry.all_producers() for name in producer.figures]
+        for figure in markers.figures(page, known):
+            if figure.name not in known:
                 raise BadInput(
                     f"{figure.where}: no figure {figure.name}{did_you_mean(figure.name, known)};"
                     " `kvlab docs --list` names them"
@@ -61,12 +61,14 @@ def told() -> dict[str, list[markers.Figure]]:
 
 def stored() -> list[str]:
     """Every picture of the documentation and every other file that a producer writes, by its path in the
-    repository. BadInput where nobody draws a picture."""
+    repository. BadInput where nobody draws a picture, or where a file is an output of the command too."""
     drawn = [f"{PICTURES}{path.name}" for path in sorted((paths.ROOT / PICTURES).glob("*.png"))]
     for name in drawn:
         if registry.producer_of(name) is None:
             raise BadInput(f"{name}: nothing draws this picture; `kvlab docs --list` names what is drawn")
-    named = (name for producer in registry.all_producers() for name in producer.figures if is_file(name))
+    named = [name for producer in registry.all_producers() for name in producer.figures if is_file(name)]
+    for name in (*drawn, *named):
+        files.reads(paths.ROOT / name, "the documentation")
     return [*drawn, *(name for name in named if name not in drawn and (paths.ROOT / name).is_file())]
 
 
@@ -95,11 +97,24 @@ def _wanted(producer: Producer, names: Collection[str], used: Iterable[str]) -> 
     return sorted(asked)
 
 
+def _refuse_untold(names: Iterable[str], used: Collection[str]) -> None:
+    """BadInput for one of `names` of which no page and no file tells anything: nothing can differ there."""
+    known = registry.all_producers()
+    for name in names:
+        families = [producer for producer in known if name in (producer.name, producer.group)]
+        figures = {name, *(figure for producer in families for figure in producer.figures)}
+        if figures.isdisjoint(used):
+            absent = sorted(filter(is_file, figures))
+            what = f"{absent[0]} is not there: --write makes it" if absent else "no page tells it"
+            raise BadInput(f"{name}: {what}; `kvlab docs --list` names where each figure stands")
+
+
 def check(names: Collection[str] = (), *, everything: bool = False, done: Done = lambda _: None) -> Checked:
     """Hold what the pages tell against what its producers make now."""
     pages, files_of = told(), stored()
     result = Checked()
     now, later = chosen(names, everything)
+    _refuse_untold(names, (*pages, *files_of))
     result.later = [producer.name for producer in later]
     for producer in now:
         wanted = _wanted(producer, names, (*pages, *files_of))
@@ -123,6 +138,8 @@ def write(names: Collection[str] = (), *, everything: bool = False, done: Done =
     pages, files_of = told(), stored()
     result = Checked()
     now, later = chosen(names, everything)
+    made_anew = (name for producer in now for name in producer.figures if is_file(name))
+    _refuse_untold(names, (*pages, *files_of, *made_anew))
     result.later = [producer.name for producer in later]
     for producer in now:
         new = [name for name in producer.figures if is_file(name)]  # may not be there yet
