@@ -73,11 +73,21 @@ def read_checked(path: Path, schema: Path) -> dict[str, Any]:
 def read_json(path: Path, name: str) -> Any:
     """What is in a JSON file, with or without a byte order mark. BadInput, which starts with `name`."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
     except OSError as error:
         raise BadInput(f"{name}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{name}: not readable as JSON: {error}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. ValueError names a key that is in it twice: which of the two holds is not said."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f'the key "{key[:80]}" is there twice')
+        found[key] = value
+    return found
 
 
 def check(data: Any, schema: Path, name: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kvlab.errors import BadInput
+from kvlab.plan.keys import harmless
 from kvlab.plan.shape import Layer
 
 # What a layer of a kind keeps of tokens: all of them, those of a window or of a chunk, or nothing.
@@ -47,37 +48,25 @@ _PATTERNS = {
 }
 # Models that have a num_key_value_heads of their own where a config does not say one.
 _OWN_KV_HEADS = {"gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "jamba", "mistral", "mixtral"}
+# Models that have a sliding_window of their own where a config does not say one.
+_OWN_WINDOW = {"cohere2", "gemma2", "gemma3_text", "gemma3n_text", "gpt_oss", "mistral"}
+# What num_key_value_heads is called elsewhere: Falcon, Megatron and Step. Lists are of layers.
+_KV_HEADS = ("num_kv_heads", "n_head_kv", "num_query_groups", "num_attention_groups")
 _REFUSED = ("block_configs", "heterogeneous_layers_config_path")
-_ENCODERS = {"albert", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert", "roberta"}
-
-# Keys whose names look as if they shaped the cache, and which do not.
-_HARMLESS = {
-    "activation_sparsity_pattern", "add_cross_attention", "add_full_attention_sink_bias",
-    "add_swa_attention_sink_bias", "attention_bias", "attention_dropout", "attention_head_dim_multiplier",
-    "attention_multiplier", "attention_out_bias", "attention_probs_dropout_prob",
-    "attention_projection_layout", "attention_value_scale", "attn_bias", "attn_dropout",
-    "attn_implementation", "attn_logit_softcapping", "attn_output_gate", "attn_pdrop", "attn_scale",
-    "attn_temperature_tuning", "block_ff_dim", "cache_implementation", "chunk_size_feed_forward",
-    "decoder_sparse_step", "decoder_start_token_id", "embedding_layer_norm", "expert_layer_offset",
-    "expert_layer_period", "final_layer_norm", "first_k_dense_replace", "floor_scale",
-    "hidden_size_per_layer_input", "index_n_heads", "index_topk", "initializer_layer_norm",
-    "interleave_moe_layer_step", "layer_norm_elementwise_affine", "layer_norm_eps", "layer_norm_epsilon",
-    "layer_norm_type", "layer_scale", "layerdrop", "layernorm_eps", "layernorm_epsilon", "local_rope_theta",
-    "mlp_layer_types", "mlp_only_layers", "moe_layer_freq", "moe_layer_interval", "moe_layers",
-    "moe_shared_expert_intermediate_size", "n_shared_experts", "num_experts_per_layer_input",
-    "num_local_experts", "num_shared_experts", "output_attentions", "output_hidden_states", "qk_head_dim",
-    "qk_layernorm", "query_pre_attn_scalar", "rope_local_base_freq", "shared_expert_intermediate_size",
-    "shared_intermediate_size", "swa_rope_theta", "use_attn_bias", "use_bidirectional_attention",
-    "use_cache", "use_qk_norm", "vocab_size_per_layer_input",
+# Passes of a token through the same layers, each with keys and values of its own.
+_LOOPS = ("total_ut_steps", "loop_num_passes", "n_recurrent_loops", "num_loops", "mean_recurrence")
+# Models whose tokens see later ones, so that nothing of a step holds in the next.
+_ENCODERS = {
+    "big_bird", "canine", "clip", "data2vec-text", "deberta", "deberta-v2", "dream", "electra", "ernie",
+    "esm", "esmc", "flaubert", "fnet", "funnel", "gte", "jina_embeddings_v3", "layoutlm", "layoutlmv2",
+    "layoutlmv3", "lilt", "llada", "longformer", "luke", "markuplm", "mpnet", "mra", "new",
+    "nystromformer", "perceiver", "roberta-prelayernorm", "roformer", "siglip", "siglip2", "splinter",
+    "tapas", "vit", "xlm", "xlm-roberta", "xlm-roberta-xl", "xmod", "yoso",
 }
-# Of a state of fixed size: left out where the layers that have one are known.
-_OF_STATES = re.compile(r"mamba|ssm|conv|linear|time_step|lru|state|chunk_size|expand")
-_LOOKS = re.compile(
-    r"attn|attention|head|layer|window|kv|key_value|cache|block|mamba|ssm|conv|linear|state|recurrent|lru|"
-    r"interval|pattern|period|chunk|sparse|mixer|index|shar|latent|compress|reuse|cross|local|global|swa|"
-    r"multi_query|group_num|encoder|decoder|retention|stride|landmark"
+_ENCODES = re.compile(
+    r"(bert|bert_text|roberta)$|^(bert|roberta|vit)[-_]|_(encoder|text_model|vision|vision_model|audio)$"
 )
-_NO_SHAPE = re.compile(r"token(_id|_ids|_index|s)?$|^(vision|audio|image|video|quant\w*|rope|relative)_")
+
 # Read by kvlab.plan.configs, or here without `get`.
 _READ = {
     "attention", "attention_bias", "hidden_size", "intermediate_size", "is_encoder_decoder",
@@ -115,11 +104,15 @@ class _Reader:
         self.warnings: list[str] = []
         self.read = set(_READ)
         self.latent = bool(config.get("kv_lora_rank"))
-        if config.get("model_type") in _ENCODERS and not config.get("is_decoder"):
-            raise self.refuse(f"model_type {config['model_type']}: an encoder has no KV cache")
+        self._decodes()
         for key in _REFUSED:
             if config.get(key):
                 raise self.refuse(f"{key}: layers that are described one by one are not read")
+        for key in _LOOPS:
+            if self.get(key) not in (None, 0, 1):
+                raise self.refuse(f"{key} {config[key]}: models that pass their layers again are not read")
+        self._mla()
+        self.config = config = self._named_kv_heads()
         if config.get("model_type") in _OWN_KV_HEADS and not any(
             config.get(key) for key in ("num_key_value_heads", "num_key_value_heads_per_layer")
         ):
@@ -127,6 +120,63 @@ class _Reader:
                 f"num_key_value_heads is not said: taken as the {config['num_attention_heads']} of"
                 " num_attention_heads"
             )
+        if config.get("model_type") in _OWN_WINDOW and not any(key in config for key in _WINDOWS):
+            self.warnings.append(
+                f"sliding_window is not said: model_type {config['model_type']} has one of its own, which is"
+                " not counted"
+            )
+
+    def _decodes(self) -> None:
+        """BadInput where tokens see later ones."""
+        config, kind = self.config, str(self.config.get("model_type") or "")
+        named = kind.lower() in _ENCODERS or _ENCODES.search(kind.lower())
+        for key, encodes in (
+            (f"model_type {kind}", named),
+            ("architectures", any(str(a).endswith("ForMaskedLM") for a in self.get("architectures") or ())),
+            ("causal false", self.get("causal") is False),
+            ("is_causal false", self.get("is_causal") is False),
+        ):
+            if encodes and not config.get("is_decoder") and not config.get("is_encoder_decoder"):
+                raise self.refuse(f"{key}: an encoder has no KV cache")
+        # Gemma 3 and 4 say "vision" where only the tokens of an image do.
+        if self.get("use_bidirectional_attention") is True:
+            raise self.refuse("use_bidirectional_attention true: an encoder has no KV cache")
+
+    def _mla(self) -> None:
+        used = self.get("use_mla")
+        if used is not None and bool(used) != self.latent:
+            raise self.refuse(
+                f"use_mla {str(used).lower()} and kv_lora_rank {self.config.get('kv_lora_rank')} disagree"
+            )
+
+    def _named_kv_heads(self) -> Mapping[str, Any]:
+        """The config with num_key_value_heads, where another key says it."""
+        config, stated = self.config, self.config.get("num_key_value_heads")
+        if config.get("num_key_value_heads_per_layer"):
+            return config
+        found = {key: config[key] for key in _KV_HEADS if self.get(key)}
+        used, groups = self.get("multi_query_attention"), self.get("multi_query_group_num")
+        if used and not groups:
+            raise self.refuse("multi_query_attention: there is no multi_query_group_num")
+        if groups and used is None and stated is None:  # it holds where multi_query_attention is true
+            raise self.refuse(f"multi_query_group_num {groups}: there is no multi_query_attention")
+        if groups and used is not False:
+            found["multi_query_group_num"] = groups
+        # Falcon: of a later architecture multi_query says nothing; of an earlier one num_kv_heads may
+        # be written as that of queries.
+        if self.get("multi_query") and not self.get("new_decoder_architecture"):
+            found = {key: n for key, n in found.items() if n != config["num_attention_heads"]}
+            found["multi_query"] = 1
+        if stated is None and config.get("num_gqa_groups"):  # heads of K, or of Q for one of K
+            raise self.refuse(
+                f"num_gqa_groups {config['num_gqa_groups']}: its meaning differs; say num_key_value_heads"
+            )
+        said = {"num_key_value_heads": stated, **found} if stated is not None else found
+        for key, heads in said.items():
+            first = next(iter(said))
+            if heads != said[first]:
+                raise self.refuse(f"{first} {said[first]} and {key} {config[key]} disagree")
+        return {**config, "num_key_value_heads": next(iter(said.values()))} if said else config
 
     def refuse(self, text: str) -> BadInput:
         return BadInput(f"{self.where}: {text}")
@@ -225,6 +275,11 @@ class _Reader:
             self.get("use_sliding_window") is not False
         )
 
+    def without_window(self, key: str) -> None:
+        """Warns of a key that tells where a window holds, unless it is said that there is none."""
+        if self.get("use_sliding_window") is not False:
+            self.warnings.append(f"{key} is not counted: there is no sliding_window")
+
     # --- what a layer keeps --------------------------------------------------------------------
 
     def layer(self, i: int, keeps: str) -> Layer:
@@ -299,13 +354,11 @@ class _Reader:
     # --- what is not read ----------------------------------------------------------------------
 
     def unread(self, kinds: list[str]) -> list[str]:
-        """A warning of the keys that may shape the cache and were not read, if there are any."""
+        """A warning of the keys that were not read and are not known as harmless, if there are any."""
         states = any(kind in KINDS and KINDS[kind][1] for kind in kinds)
         found = []
         for key, value in self.config.items():
-            if not value or key in self.read or key in _HARMLESS or not _LOOKS.search(key):
-                continue
-            if _NO_SHAPE.search(key) or (states and _OF_STATES.search(key)):
+            if not value or key in self.read or harmless(key, states):
                 continue
             brief = isinstance(value, (int, str)) and value is not True and len(str(value)) < 40
             found.append(f"{key} {value}" if brief else key)
@@ -379,6 +432,8 @@ def _linear(reader: _Reader) -> list[str] | None:
 
 def _slides_in(reader: _Reader) -> list[str] | None:
     found = _listed("sliding_window_layers", "sliding_attention", "full_attention")(reader)
+    if found and not reader.slides and reader.get("sliding_window_layers"):
+        reader.without_window("sliding_window_layers")
     return found if reader.slides else None
 
 
@@ -386,7 +441,10 @@ def _pattern(reader: _Reader) -> list[str] | None:
     """A number (every so many layers sees all) or letters that are repeated, L for local and G for global."""
     for key in ("sliding_window_pattern", "_sliding_window_pattern"):
         pattern = reader.get(key)
-        if pattern is None or not reader.slides:
+        if pattern is None:
+            continue
+        if not reader.slides:
+            reader.without_window(key)
             continue
         if isinstance(pattern, int):
             return reader.every(key, "full_attention", "sliding_attention")
