@@ -239,6 +239,33 @@ def test_two_widths_are_those_of_their_geometries():
             "is_encoder_decoder: the decoder's layers are not said (decoder_layers",
         ),
         ({"model_type": "bert"}, "model_type bert: an encoder has no KV cache"),
+        *(
+            ({"model_type": kind}, f"model_type {kind}: an encoder has no KV cache")
+            for kind in (
+                *("xlm-roberta", "nomic_bert", "clip_text_model", "roberta", "xlm-roberta-xl", "camembert"),
+                *("deberta-v2", "siglip_vision_model", "qwen2_audio_encoder", "Dream", "modernbert", "esm"),
+            )
+        ),
+        ({"architectures": ["OddForMaskedLM"]}, "architectures: an encoder has no KV cache"),
+        ({"causal": False}, "causal false: an encoder has no KV cache"),
+        ({"is_causal": False}, "is_causal false: an encoder has no KV cache"),
+        ({"use_bidirectional_attention": True}, "use_bidirectional_attention true: an encoder has no KV"),
+        ({"total_ut_steps": 4}, "total_ut_steps 4: models that pass their layers again are not read"),
+        ({"loop_num_passes": 2}, "loop_num_passes 2: models that pass their layers again are not read"),
+        ({"use_mla": True}, "use_mla true and kv_lora_rank None disagree"),
+        ({**LATENT, "use_mla": False}, "use_mla false and kv_lora_rank 24 disagree"),
+        ({"num_kv_heads": 1}, "num_key_value_heads 2 and num_kv_heads 1 disagree"),
+        ({"multi_query": True}, "num_key_value_heads 2 and multi_query True disagree"),
+        (
+            {"num_key_value_heads": None, "n_head_kv": 2, "num_query_groups": 1},
+            "n_head_kv 2 and num_query_groups 1 disagree",
+        ),
+        ({"num_key_value_heads": None, "num_gqa_groups": 2}, "num_gqa_groups 2: its meaning differs"),
+        (
+            {"num_key_value_heads": None, "multi_query_group_num": 2},
+            "multi_query_group_num 2: there is no multi_query_attention",
+        ),
+        ({"multi_query_attention": True}, "multi_query_attention: there is no multi_query_group_num"),
         ({"block_configs": [{}]}, "block_configs: layers that are described one by one are not read"),
         ({"parameters": 5}, "parameters 5 is not the"),
     ],
@@ -254,7 +281,20 @@ def test_what_is_not_understood_is_refused(changes, named):
     ("changes", "named"),
     [
         ({"cla_share_factor": 2}, "not read: cla_share_factor 2; it may change what the cache takes"),
-        ({"num_kv_heads": 1, "multi_query": True}, "not read: num_kv_heads 1, multi_query; they may change"),
+        ({"num_memory_tokens": 8}, "not read: num_memory_tokens 8; it may change"),
+        ({"num_meta_tokens": 128, "qk_dim": 5}, "not read: num_meta_tokens 128, qk_dim 5; they may change"),
+        ({"key_dim": 8, "value_dim": 9}, "not read: key_dim 8, value_dim 9"),
+        ({"v_dim": 8}, "not read: v_dim 8"),
+        ({"expand_k": 0.5, "expand_v": 2}, "not read: expand_k, expand_v 2"),
+        ({"expand_k": 0.5, "layer_types": [LINEAR] * 3 + [FULL]}, "not read: expand_k"),
+        ({"attention_sink_tokens": 4}, "not read: attention_sink_tokens 4"),
+        ({"odd": {"y": 1}}, "not read: odd; it may"),
+        ({"text_config": SHAPE, "num_meta_tokens": 9}, "beside text_config, not read: num_meta_tokens 9; it"),
+        ({"num_gqa_groups": 2}, "not read: num_gqa_groups 2"),
+        ({"sliding_window_pattern": 3}, "sliding_window_pattern is not counted: there is no sliding_window"),
+        ({"_sliding_window_pattern": 3}, "_sliding_window_pattern is not counted: there is no"),
+        ({"sliding_window_layers": [1]}, "sliding_window_layers is not counted: there is no sliding_window"),
+        ({"model_type": "gemma2"}, "sliding_window is not said: model_type gemma2 has one of its own"),
         ({"mamba_d_state": 16}, "not read: mamba_d_state 16"),
         ({"swa_head_dim": 8}, "not read: swa_head_dim 8"),
         ({"num_nextn_predict_layers": 1}, "not read: num_nextn_predict_layers 1"),
@@ -273,6 +313,45 @@ def test_what_is_not_understood_is_refused(changes, named):
 )
 def test_what_is_not_read_is_warned_of_by_name(changes, named):
     assert any(named in text for text in config(**changes).warnings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "heads"),
+    [
+        ({"num_query_groups": 2}, 2),
+        ({"num_attention_groups": 1}, 1),
+        ({"n_head_kv": 2}, 2),
+        ({"num_kv_heads": 2}, 2),
+        ({"num_kv_heads": [2, 2, 2, 2]}, 2),
+        ({"multi_query": True}, 1),
+        ({"multi_query": True, "num_kv_heads": 4}, 1),  # falcon-7b
+        ({"multi_query": True, "num_kv_heads": 2, "new_decoder_architecture": True}, 2),  # falcon-40b
+        ({"multi_query": False}, 4),
+        ({"multi_query_attention": True, "multi_query_group_num": 2}, 2),  # chatglm3
+        ({"multi_query_attention": False, "multi_query_group_num": 2}, 4),
+        ({"num_key_value_heads": 2, "num_kv_heads": 2}, 2),
+    ],
+)
+def test_other_names_of_num_key_value_heads(changes, heads):
+    found = config(**{"num_key_value_heads": None, **changes})
+    assert found == config(num_key_value_heads=heads)
+    assert found.warnings == ()
+
+
+def test_what_is_said_to_be_off_is_no_news():
+    """A decoder of an encoder's kind, one pass, a window that is not used, attention both ways in images."""
+    for changes in (
+        {"model_type": "roberta", "is_decoder": True},
+        {"causal": True},
+        {"total_ut_steps": 1},
+        {"sliding_window_pattern": 3, "use_sliding_window": False},
+        {"sliding_window_layers": []},
+        {"model_type": "mistral", "sliding_window": None},
+        {"use_bidirectional_attention": False},
+        {"use_bidirectional_attention": "vision"},
+        {"use_mla": False},
+    ):
+        assert config(**changes).warnings == (), changes
 
 
 def test_keys_that_do_not_shape_the_cache_are_no_news():
@@ -306,11 +385,94 @@ def test_keys_that_do_not_shape_the_cache_are_no_news():
     assert config(**quiet).warnings == ()
 
 
+REAL = {
+    "phi-3": {
+        "_name_or_path": "Phi-3-mini-4k-instruct",
+        "model_type": "phi3",
+        "auto_map": {"AutoConfig": "configuration_phi3.Phi3Config"},
+        "embd_pdrop": 0.1,
+        "original_max_position_embeddings": 4096,
+        "pad_token_id": 32000,
+        "resid_pdrop": 0.1,
+        "sliding_window": None,
+        "rope_scaling": {"long_factor": [1.0], "short_factor": [1.0], "type": "longrope"},
+    },
+    "qwen2.5": {
+        "model_type": "qwen2",
+        "max_window_layers": 4,
+        "sliding_window": 131072,
+        "use_mrope": True,
+        "use_sliding_window": False,
+    },
+    "qwen3": {"model_type": "qwen3", "max_window_layers": 4, "sliding_window": None},
+    "gemma-2": {
+        "model_type": "gemma2",
+        "attn_logit_softcapping": 50.0,
+        "cache_implementation": "hybrid",
+        "final_logit_softcapping": 30.0,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 256,
+        "sliding_window": 4096,
+    },
+    "mistral": {"model_type": "mistral", "sliding_window": 4096, "rope_theta": 1e4, "use_cache": True},
+    "falcon": {
+        "model_type": "falcon",
+        "num_kv_heads": 2,
+        "multi_query": True,
+        "new_decoder_architecture": True,
+        "bias": True,
+        "hidden_dropout": 0.1,
+        "layer_norm_epsilon": 1e-5,
+        "parallel_attn": True,
+    },
+    "gpt-neox": {"model_type": "gpt_neox", "rotary_pct": 0.25, "use_parallel_residual": True},
+    "gemma-3": {
+        "text_config": {**SHAPE, "model_type": "gemma3_text", "sliding_window": 1024},
+        "boi_token_index": 255999,
+        "image_token_index": 262144,
+        "mm_tokens_per_image": 256,
+        "vision_config": {"num_hidden_layers": 27, "hidden_size": 1152},
+    },
+    "granite": {
+        "model_type": "granite",
+        "attention_multiplier": 0.015625,
+        "embedding_multiplier": 12.0,
+        "logits_scaling": 8.0,
+        "residual_multiplier": 0.22,
+    },
+}
+
+
+@pytest.mark.parametrize("name", list(REAL))
+def test_a_plain_config_gives_no_warning(name):
+    common = {
+        "architectures": ["PlainForCausalLM"],
+        "bos_token_id": 1,
+        "eos_token_id": [1, 2],
+        "hidden_act": "silu",
+        "initializer_range": 0.02,
+        "max_position_embeddings": 4096,
+        "pretraining_tp": 1,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 1e4,
+        "torch_dtype": "bfloat16",
+        "transformers_version": "4.43.1",
+        "use_cache": True,
+    }
+    assert config(**{**common, **REAL[name]}).warnings == ()
+
+
+def test_published_models_have_no_key_that_is_not_read():
+    unread = {name for name, m in models.published().items() for text in m.warnings if "not read:" in text}
+    assert unread == {"deepseek-v3"}  # num_nextn_predict_layers
+
+
 def test_the_part_that_writes_text():
     for key in ("text_config", "language_config", "llm_config"):
         outer = {key: {**SHAPE, "tie_word_embeddings": None}, "tie_word_embeddings": True}
         found = models.from_config(outer, "test", "x")
         assert found.values_per_token == config().values_per_token
+        assert found.warnings == ()
     assert models.from_config({"text_config": SHAPE}, "test", "x").parameters == config().parameters
 
 

@@ -92,6 +92,23 @@ def test_a_file_that_is_no_config(tmp_path, capfd, text):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (json.dumps(SHAPE)[:-1] + ', "num_key_value_heads": 1}', "num_key_value_heads"),
+        (json.dumps(SHAPE)[:-1] + ', "num_hidden_layers": 4}', "num_hidden_layers"),
+        (json.dumps(SHAPE)[:-1] + ', "rope_scaling": {"a": 1, "a": 2}}', "a"),
+    ],
+    ids=["another-value", "the-same-value", "nested"],
+)
+def test_a_key_twice(tmp_path, capfd, text, key):
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    assert cli.main(["plan", "--model", str(path), "--board", "rp2040", "--tokens", "9"]) == 2
+    err = capfd.readouterr().err
+    assert err == f'kvlab: error: --model {path}: not readable as JSON: the key "{key}" is there twice\n'
+
+
 def test_a_file_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(SHAPE), encoding="utf-8-sig")

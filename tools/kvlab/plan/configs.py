@@ -9,7 +9,8 @@ from typing import Any
 from kvlab import facts
 from kvlab.errors import BadInput
 from kvlab.models import llama2c
-from kvlab.plan.layers import layers_of
+from kvlab.plan.keys import unread
+from kvlab.plan.layers import READ, layers_of
 from kvlab.plan.llama import image_bytes, of_llama
 from kvlab.plan.shape import Layer, Model, attention_name
 
@@ -85,15 +86,18 @@ def from_config(config: Any, name: str, where: str) -> Model:
 
 def _of_text(config: Any, where: str) -> tuple[Any, str, tuple[str, ...]]:
     """The part of a config that describes what writes text, where it was found, and what to warn of."""
+    beside: tuple[str, ...] = ()
     for key in _TEXT:
         inner = config.get(key) if isinstance(config, Mapping) else None
         if inner is not None:
             where = f"{where}: {key}"
+            if isinstance(inner, Mapping) and (said := unread(config, {*READ, *inner, key})):
+                beside = (f"beside {key}, {said}",)
             outer = {"tie_word_embeddings": config.get("tie_word_embeddings")}
             config = {**outer, **inner} if isinstance(inner, Mapping) else inner
             break
     if not isinstance(config, Mapping) or not config.get("is_encoder_decoder"):
-        return config, where, ()
+        return config, where, beside
     # Its own keys are the encoder's, or of both: none may stand for the decoder's in silence.
     found = {
         key: next((config[name] for name in names if config.get(name) is not None), None)
@@ -112,7 +116,7 @@ def _of_text(config: Any, where: str) -> tuple[Any, str, tuple[str, ...]]:
         " for each of them as for one of its own",
         "weights of the decoder alone, without those that attend the encoder",
     )
-    return {**kept, **{key: value for key, value in found.items() if value is not None}}, where, said
+    return {**kept, **{key: value for key, value in found.items() if value is not None}}, where, (*beside, *said)
 
 
 def _attention_parameters(config: Mapping[str, Any], dim: int, layer: Layer) -> int:

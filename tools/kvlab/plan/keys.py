@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
+from typing import Any
 
 # By form: ids of tokens, training, norms, activations, rotary positions, mixtures, inputs beside text.
 _FORMS = re.compile(
@@ -62,10 +64,17 @@ _COMPUTED = {
     "tie_word_embeddings", "top_k_experts", "topk_group", "topk_method", "type_vocab_size",
     "unpadded_vocab_size", "use_double_wide_mlp", "use_expert_bias", "use_mrope", "use_parallel_residual",
     "use_post_norm", "use_qk_norm", "use_qkv_bias", "use_sandwich_norm", "vocab_size_per_layer_input",
-    "word_embed_proj_dim",
+    "word_embed_proj_dim", "_remove_final_layer_norm", "decoder_vocab_size",
+    "embedding_initializer_range", "enable_moe_fp32_combine", "expert_ffn_hidden_size",
+    "input_jitter_noise", "intermediate_multiple_size", "lambda_std_dev", "share_encoder_decoder_embeddings",
+    "shared_experts_intermediate_size", "zero_expert_num",
 }
 # Of inputs beside text.
 _INPUTS = {
+    "aligner_config", "candidate_resolutions", "downsample_ratio", "dynamic_image_size", "force_image_size",
+    "global_view_pos", "ignore_index", "max_dynamic_patch", "min_dynamic_patch", "pad2square",
+    "projector_config", "ps_version", "scale_factor", "select_layer", "spatial_merge_size", "template",
+    "tile_tag", "use_backbone_lora", "use_image_newline_parameter", "use_llm_lora", "use_thumbnail",
     "apply_spec_augment", "median_filter_width", "mm_tokens_per_image", "num_mel_bins",
     "use_weighted_layer_sum", "projector_hidden_act",
 }
@@ -74,10 +83,22 @@ _HARMLESS = _COMMON | _LENGTHS | _COMPUTED | _INPUTS
 _OF_STATES = re.compile(
     r"^(mamba|ssm|conv|conv1d|short_conv|linear|time_step|lru|state|use_mamba)_|^(expand|chunk_size)$"
     r"|^(n_mamba_heads|n_groups|hidden_mamba_act|use_conv_bias|num_mem_blocks|w_init_variance_scale)$"
-    r"|^(rescale_prenorm_residual|use_mem_rope|use_mem_eff_path|mixer_rms_eps|conv_L_cache)$"
+    r"|^(use_associative_scan|use_mambapy|rescale_prenorm_residual|use_mem_rope|use_mem_eff_path)$"
 )
 
 
 def harmless(key: str, states: bool) -> bool:
     """Whether a key changes nothing of the cache. `states`: layers with a state of fixed size are known."""
     return key in _HARMLESS or bool(_FORMS.search(key)) or (states and bool(_OF_STATES.search(key)))
+
+
+def unread(config: Mapping[str, Any], read: Collection[str], states: bool = False) -> str:
+    """The keys that were not read and may shape the cache, with values that are short; "" without any."""
+    found = []
+    for key, value in config.items():
+        if not value or key in read or harmless(key, states):
+            continue
+        brief = isinstance(value, (int, str)) and value is not True and len(str(value)) < 40
+        found.append(f"{key} {value}" if brief else key)
+    many = "it" if len(found) == 1 else "they"
+    return f"not read: {', '.join(found)}; {many} may change what the cache takes" if found else ""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kvlab.errors import BadInput
-from kvlab.plan.keys import harmless
+from kvlab.plan.keys import unread
 from kvlab.plan.shape import Layer
 
 # What a layer of a kind keeps of tokens: all of them, those of a window or of a chunk, or nothing.
@@ -68,7 +68,7 @@ _ENCODES = re.compile(
 )
 
 # Read by kvlab.plan.configs, or here without `get`.
-_READ = {
+READ = {
     "attention", "attention_bias", "hidden_size", "intermediate_size", "is_encoder_decoder",
     "kv_elements_per_token", "max_position_embeddings", "model_type", "moe", "note", "num_attention_heads",
     "num_hidden_layers", "parameters", "q_lora_rank", "qk_nope_head_dim", "source", "tie_word_embeddings",
@@ -102,7 +102,7 @@ class _Reader:
         self.config, self.where = config, where
         self.layers: int = config["num_hidden_layers"]
         self.warnings: list[str] = []
-        self.read = set(_READ)
+        self.read = set(READ)
         self.latent = bool(config.get("kv_lora_rank"))
         self._decodes()
         for key in _REFUSED:
@@ -356,16 +356,8 @@ class _Reader:
     def unread(self, kinds: list[str]) -> list[str]:
         """A warning of the keys that were not read and are not known as harmless, if there are any."""
         states = any(kind in KINDS and KINDS[kind][1] for kind in kinds)
-        found = []
-        for key, value in self.config.items():
-            if not value or key in self.read or harmless(key, states):
-                continue
-            brief = isinstance(value, (int, str)) and value is not True and len(str(value)) < 40
-            found.append(f"{key} {value}" if brief else key)
-        if not found:
-            return []
-        many = "it" if len(found) == 1 else "they"
-        return [f"not read: {', '.join(found)}; {many} may change what the cache takes"]
+        said = unread(self.config, self.read, states)
+        return [said] if said else []
 
 
 # --- what says of which kind the layers are; the first of these that does holds -----------------------
