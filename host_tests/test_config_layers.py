@@ -248,6 +248,8 @@ def test_two_widths_are_those_of_their_geometries():
         ),
         ({"architectures": ["OddForMaskedLM"]}, "architectures: an encoder has no KV cache"),
         ({"causal": False}, "causal false: an encoder has no KV cache"),
+        ({"causal": 0}, "causal false: an encoder has no KV cache"),
+        ({"num_key_value_heads": None, "num_kv_heads": [2, 1]}, "num_kv_heads has 2 entries for 4"),
         ({"is_causal": False}, "is_causal false: an encoder has no KV cache"),
         ({"use_bidirectional_attention": True}, "use_bidirectional_attention true: an encoder has no KV"),
         ({"total_ut_steps": 4}, "total_ut_steps 4: models that pass their layers again are not read"),

@@ -91,10 +91,12 @@ def _of_text(config: Any, where: str) -> tuple[Any, str, tuple[str, ...]]:
         inner = config.get(key) if isinstance(config, Mapping) else None
         if inner is not None:
             where = f"{where}: {key}"
-            if isinstance(inner, Mapping) and (said := unread(config, {*READ, *inner, key})):
-                beside = (f"beside {key}, {said}",)
-            outer = {"tie_word_embeddings": config.get("tie_word_embeddings")}
-            config = {**outer, **inner} if isinstance(inner, Mapping) else inner
+            if isinstance(inner, Mapping) and (text := unread(config, {*READ, *inner, key})):
+                beside = (f"beside {key}, {text}",)
+            tied = config.get("tie_word_embeddings")
+            config = inner
+            if isinstance(inner, Mapping) and inner.get("tie_word_embeddings") is None:
+                config = {**inner, "tie_word_embeddings": tied}
             break
     if not isinstance(config, Mapping) or not config.get("is_encoder_decoder"):
         return config, where, beside
@@ -116,7 +118,8 @@ def _of_text(config: Any, where: str) -> tuple[Any, str, tuple[str, ...]]:
         " for each of them as for one of its own",
         "weights of the decoder alone, without those that attend the encoder",
     )
-    return {**kept, **{key: value for key, value in found.items() if value is not None}}, where, (*beside, *said)
+    decoder = {key: value for key, value in found.items() if value is not None}
+    return {**kept, **decoder}, where, (*beside, *said)
 
 
 def _attention_parameters(config: Mapping[str, Any], dim: int, layer: Layer) -> int:

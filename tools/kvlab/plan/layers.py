@@ -133,8 +133,8 @@ class _Reader:
         for key, encodes in (
             (f"model_type {kind}", named),
             ("architectures", any(str(a).endswith("ForMaskedLM") for a in self.get("architectures") or ())),
-            ("causal false", self.get("causal") is False),
-            ("is_causal false", self.get("is_causal") is False),
+            ("causal false", self.get("causal") == 0),
+            ("is_causal false", self.get("is_causal") == 0),
         ):
             if encodes and not config.get("is_decoder") and not config.get("is_encoder_decoder"):
                 raise self.refuse(f"{key}: an encoder has no KV cache")
@@ -155,6 +155,9 @@ class _Reader:
         if config.get("num_key_value_heads_per_layer"):
             return config
         found = {key: config[key] for key in _KV_HEADS if self.get(key)}
+        for key, heads in found.items():
+            if isinstance(heads, list):
+                self.full(key, heads)
         used, groups = self.get("multi_query_attention"), self.get("multi_query_group_num")
         if used and not groups:
             raise self.refuse("multi_query_attention: there is no multi_query_group_num")
