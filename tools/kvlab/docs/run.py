@@ -134,7 +134,8 @@ def check(names: Collection[str] = (), *, everything: bool = False, done: Done =
 
 
 def write(names: Collection[str] = (), *, everything: bool = False, done: Done = lambda _: None) -> Checked:
-    """Put what its producers make now in place of what the pages tell; what is within its tolerance stays."""
+    """Put what its producers make now in place of what the pages tell, where any of a family lies beyond its
+    tolerance."""
     pages, files_of = told(), stored()
     result = Checked()
     now, later = chosen(names, everything)
@@ -205,20 +206,27 @@ def _file_difference(name: str, told: bytes, found: bytes, tolerance: Tolerance)
 def _renew(
     producer: Producer, made: Mapping[str, str | bytes], pages: Mapping[str, list[markers.Figure]]
 ) -> list[Path]:
-    """Write what lies beyond its tolerance."""
-    new: dict[str, str] = {}
+    """Write all of it if anything lies beyond its tolerance: what was measured together is told together."""
+    if all(_is_told(name, value, producer.figures[name], pages) for name, value in made.items()):
+        return []
     changed: list[Path] = []
     for name, value in made.items():
         if isinstance(value, bytes):
             path = paths.ROOT / name
-            if not path.is_file() or _file_difference(
-                name, path.read_bytes(), value, producer.figures[name]
-            ):
+            if not path.is_file() or path.read_bytes() != value:
                 files.write(path, value, "--write")
                 changed.append(path)
-        elif not all(producer.figures[name].allows(_inner(figure), value) for figure in pages.get(name, ())):
-            new[name] = value
-    return changed + (_write(new) if new else [])
+    return changed + _write({name: value for name, value in made.items() if isinstance(value, str)})
+
+
+def _is_told(
+    name: str, value: str | bytes, tolerance: Tolerance, pages: Mapping[str, list[markers.Figure]]
+) -> bool:
+    """Whether the file, or each place on a page, is within its tolerance."""
+    if isinstance(value, str):
+        return all(tolerance.allows(_inner(figure), value) for figure in pages.get(name, ()))
+    path = paths.ROOT / name
+    return path.is_file() and not _file_difference(name, path.read_bytes(), value, tolerance)
 
 
 def _write(new: Mapping[str, str]) -> list[Path]:
