@@ -286,6 +286,7 @@ def test_what_is_not_understood_is_refused(changes, named):
         ({"num_memory_tokens": 8}, "not read: num_memory_tokens 8; it may change"),
         ({"num_meta_tokens": 128, "qk_dim": 5}, "not read: num_meta_tokens 128, qk_dim 5; they may change"),
         ({"key_dim": 8, "value_dim": 9}, "not read: key_dim 8, value_dim 9"),
+        ({"qk_head_dim": 24}, "not read: qk_head_dim 24"),
         ({"v_dim": 8}, "not read: v_dim 8"),
         ({"expand_k": 0.5, "expand_v": 2}, "not read: expand_k, expand_v 2"),
         ({"expand_k": 0.5, "layer_types": [LINEAR] * 3 + [FULL]}, "not read: expand_k"),
@@ -352,6 +353,7 @@ def test_what_is_said_to_be_off_is_no_news():
         {"use_bidirectional_attention": False},
         {"use_bidirectional_attention": "vision"},
         {"use_mla": False},
+        {**LATENT, "use_mla": True, "qk_head_dim": 24},
     ):
         assert config(**changes).warnings == (), changes
 
@@ -426,6 +428,24 @@ REAL = {
         "hidden_dropout": 0.1,
         "layer_norm_epsilon": 1e-5,
         "parallel_attn": True,
+    },
+    "deepseek-v3": {
+        **LATENT,
+        "model_type": "deepseek_v3",
+        "aux_loss_alpha": 0.001,
+        "ep_size": 1,
+        "first_k_dense_replace": 3,
+        "moe_layer_freq": 1,
+        "n_group": 8,
+        "norm_topk_prob": True,
+        "num_experts_per_tok": None,
+        "q_lora_rank": 16,
+        "quantization_config": {"fmt": "e4m3", "quant_method": "fp8"},
+        "routed_scaling_factor": 2.5,
+        "scoring_func": "sigmoid",
+        "seq_aux": True,
+        "topk_group": 4,
+        "topk_method": "noaux_tc",
     },
     "gpt-neox": {"model_type": "gpt_neox", "rotary_pct": 0.25, "use_parallel_residual": True},
     "gemma-3": {

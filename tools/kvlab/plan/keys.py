@@ -56,7 +56,7 @@ _COMPUTED = {
     "num_dense_layers", "num_experts", "num_ln_in_parallel_attn", "num_local_experts",
     "num_logits_to_keep", "num_shared_experts", "o_groups", "o_lora_rank", "parallel_attn",
     "partial_rotary_factor", "per_layer_embedding_scale", "position_embedding_type", "prefix_lm",
-    "qk_head_dim", "qk_layernorm", "qk_norm", "query_pre_attn_scalar", "reorder_and_upcast_attn",
+    "qk_layernorm", "qk_norm", "query_pre_attn_scalar", "reorder_and_upcast_attn",
     "residual_in_fp32", "residual_multiplier", "rmsnorm", "rope_local_base_freq", "route_scale",
     "scale_attention_softmax_in_fp32", "scale_attn_by_inverse_layer_idx", "scale_attn_weights",
     "scale_depth", "scale_emb", "scale_embedding", "scoring_func", "shared_intermediate_size",
@@ -67,7 +67,10 @@ _COMPUTED = {
     "word_embed_proj_dim", "_remove_final_layer_norm", "decoder_vocab_size",
     "embedding_initializer_range", "enable_moe_fp32_combine", "expert_ffn_hidden_size",
     "input_jitter_noise", "intermediate_multiple_size", "lambda_std_dev", "share_encoder_decoder_embeddings",
-    "shared_experts_intermediate_size", "zero_expert_num",
+    "shared_experts_intermediate_size", "zero_expert_num", "add_bias_linear", "add_qkv_bias",
+    "apply_query_key_layer_scaling", "aux_loss_alpha", "bias_dropout_fusion", "experts_per_token",
+    "fp32_residual_connection", "initial_context_length", "interleaved_qkv", "is_llama_config",
+    "original_rope", "padded_vocab_size", "post_layer_norm", "seq_aux", "weight_tying",
 }
 # Of inputs beside text.
 _INPUTS = {

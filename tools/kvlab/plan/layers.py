@@ -112,6 +112,8 @@ class _Reader:
             if self.get(key) not in (None, 0, 1):
                 raise self.refuse(f"{key} {config[key]}: models that pass their layers again are not read")
         self._mla()
+        if self.latent:
+            self.read |= {"head_dim", "qk_head_dim"}  # of queries and of keys that are not stored
         self.config = config = self._named_kv_heads()
         if config.get("model_type") in _OWN_KV_HEADS and not any(
             config.get(key) for key in ("num_key_value_heads", "num_key_value_heads_per_layer")
