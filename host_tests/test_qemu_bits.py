@@ -95,6 +95,7 @@ def test_cases(arch: str, name: str, board, tmp_path: Path) -> None:
 NATIVE = [run for run in RUNS if run[1] != "plain"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("arch", "name", "codec"),
     [(*run, "int8") for run in NATIVE] + [("armv6m", "thumb", "int8-int4")],

@@ -51,14 +51,14 @@ def settings(cache):
     layers = range(g.layers)
     own = [cache.layer_geometry(layer) for layer in layers]
     groups = [one.group if one.groups else None for one in own]
-    shifts = [None, None, None]
+    kv_shift = q_shift = out_shift = None
     if cache._int16:
-        shifts[0] = []
+        kv_shift = []
         for layer in layers:
             e = cache._of[layer].e if hasattr(cache, "_of") else cache._e
             at = P.E_TABLE + 3 * layer
-            shifts[0].append((e[at + 1] - P.BIAS, e[at + 2] - P.BIAS))
-        shifts[1:] = [[x - P.BIAS for x in of] for of in (cache._q_shift, cache._out_shift)]
+            kv_shift.append((e[at + 1] - P.BIAS, e[at + 2] - P.BIAS))
+        q_shift, out_shift = ([x - P.BIAS for x in of] for of in (cache._q_shift, cache._out_shift))
     found = {
         "layers": g.layers,
         "heads": g.heads,
@@ -71,9 +71,9 @@ def settings(cache):
         "group": groups[0] if isinstance(g.codec, str) else groups,
         "block_tokens": g.block_tokens,
         "kernels": cache.kernels.name,
-        "kv_shift": shifts[0],
-        "q_shift": shifts[1],
-        "out_shift": shifts[2],
+        "kv_shift": kv_shift,
+        "q_shift": q_shift,
+        "out_shift": out_shift,
         "policy": getattr(cache, "policy", None),
     }
     if found["policy"] is not None:
