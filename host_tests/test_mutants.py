@@ -217,6 +217,6 @@ def test_what_is_said_of_a_fault(toy: tuple[run.Copy, record.Record, Path]) -> N
 
 def test_tests_that_fail_without_a_fault_are_named(toy: tuple[run.Copy, record.Record, Path]) -> None:
     copy, _, root = toy
-    (copy.folder / "mpy_kv/toy.py").write_text(TOY.replace("n // 2", "n // 3"), encoding="utf-8")
+    (copy.folder / "mpy_kv/toy.py").write_text(TOY.replace("n // 2", "n // 3 + 0"), encoding="utf-8")
     with pytest.raises(record.Broken, match=r"test_toy\.py fails without any fault"):
         record.make(root, root.parent / "another", copy.ask, lambda _: None)
