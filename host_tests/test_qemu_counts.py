@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 from known_cases import DEVICE
@@ -89,6 +90,40 @@ def test_a_count_is_the_same_bits_beside_busy_processes(fixture: str, script: st
     one.run(SPOIL)
     with busy(), Qemu(elf=one.elf, machine=one.machine) as other:
         assert other.run(script, path=[compiled.tree(one.machine.arch)]).stdout == quiet
+
+
+# Of what names reach: the text of a file, the heap, and the interpreter's tables of names.
+PLACED = """
+import gc, json, sys
+from instructions import count
+import beside, stories
+
+def read(name):
+    with open(name) as file:
+        return file.read()
+
+found = [count(read, sys.argv[1]), count(read, "here"), count(beside.f), gc.mem_alloc()]
+print(json.dumps(found + [read(sys.argv[1])]))
+"""
+
+
+def test_a_count_does_not_depend_on_where_files_lie(qemu, tmp_path: Path) -> None:
+    """Neither the script, nor what it imports and reads, nor the folder it runs in."""
+    said = []
+    for name in ("a", "a folder of a longer name/below"):
+        home = tmp_path / name
+        home.mkdir(parents=True)
+        (home / "main.py").write_text(PLACED)
+        (home / "beside.py").write_text("import gc\ndef f():\n    return [gc.mem_free() for _ in range(9)]")
+        (home / "here").write_text("here")
+        (home / "model").write_text("a model")
+        modules = home / "modules"
+        modules.symlink_to(compiled.tree(qemu.machine.arch))
+        board = qemu.board.run(home / "main.py", [home / "model"], path=[modules], cwd=home)
+        assert board.status == 0, board.stderr
+        said.append((board.stdout, qemu.board.report["instructions"]))
+    assert said[0] == said[1]
+    assert said[0][0].endswith('"a model"]\n')
 
 
 @pytest.mark.exhaustive

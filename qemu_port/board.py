@@ -5,14 +5,16 @@
         done = board.run("script.py", ["an argument"], timeout_s=60)
         print(done.stdout, done.status)
 
-Scripts see the files of this machine under their own paths (side/hostfs.py), and `path` as sys.path.
+Scripts see the files of this machine under their own paths (side/hostfs.py), `path` as sys.path, and
+their own folder as /script.
 The machine (MPS2 AN385, a Cortex-M3) runs at one nanosecond of its own time an instruction and has no
 interrupts: with the same memory at the start a script takes the same instructions again. Each run
 therefore has a machine of its own, which costs no more than a soft reset of one that waits for it: that
 leaves to the next script what the one before has left on the stack, where the garbage collector takes
 it for pointers, so that objects come to lie elsewhere and allocating takes longer. For the same reason
-nothing that is drawn at random comes into the memory: names are the same for every run. Between runs
-there is no machine, and nothing that takes time.
+nothing that is drawn at random comes into the memory, nor where this checkout lies: names are the same
+for every run and every user, those of links in the folder the emulator works in. Between runs there is
+no machine, and nothing that takes time.
 """
 
 from __future__ import annotations
@@ -61,8 +63,10 @@ _ESCAPE = 0x1D
 # Comes before and after all that a run prints, see _Output. No script has a reason to print it.
 _MARK = b"\x02e7b1c96f04d8a253"
 
-# Where the board sees the files of a run; the emulator works in their folder.
+# Where the board sees the files of a run, and the folder of a script that is a file; the emulator works
+# in the first.
 _JOB = "/job"
+_SCRIPT = "/script"
 
 # Reads one file over semihosting and runs it, then boot. Short: the line is slow.
 _FETCH = """
@@ -173,42 +177,48 @@ class Qemu:
         args: Sequence[object] = (),
         *,
         path: Sequence[str | Path] | None = None,
+        cwd: Path | None = None,
         fence_bytes: int = 0,
         timeout_s: float | None = None,
         stream: Stream | None = None,
     ) -> Finished:
         """Run the script at a `Path`, or source text, and wait for its end.
 
-        `args` become sys.argv[1:]; `path` are the folders of the modules [default: mpy_kv and the apps, as
-        source], which the board sees as /lib, /lib1 and so on. With `fence_bytes` the script starts with
-        exactly so much of the heap free. `stream` takes its output as it comes. What it prints to stderr
-        is in stdout, as a board has one line; only an exception it ends with is not. The status is None
-        after a timeout, -11 when the board crashed. `report` then holds what was measured, {} when there
-        is nothing. NoRoom when the heap did not suffice to start it, PortError on other bad input.
+        `args` become sys.argv[1:]; of a `Path` among them the board is given another name, by its place in
+        `args` alone, so that what it counts does not depend on where files lie here. `path` are the folders
+        of the modules [default: mpy_kv and the apps, as source], which the board sees as /lib, /lib1 and so
+        on. Relative names are looked up in `cwd`, or our folder. With `fence_bytes` the script starts with
+        exactly so much of the heap free. `stream` takes its output as it comes. What it prints to stderr is
+        in stdout, as a board has one line; only an exception it ends with is not. The status is None after
+        a timeout, -11 when the board crashed. `report` then holds what was measured, {} when there is
+        nothing. NoRoom when the heap did not suffice to start it, PortError on other bad input.
         """
         check_timeout(timeout_s)
         if self._folder is None:
             raise PortError("the board is closed")
+        libraries = [Path(folder) for folder in (MODULE_PATH if path is None else path)]
+        folders = {f"/lib{i or ''}": folder for i, folder in enumerate(libraries)}
+        search = [*folders, "/side"]
+        folders["/side"] = SIDE
         if isinstance(script, Path):
-            source = board_text(script.resolve())
+            script = script.resolve()
+            folders[_SCRIPT] = script.parent
+            source = board_text(f"{_SCRIPT}/{script.name}")
         else:
             source = f"{_JOB}/script.py"
             (self._place / "script.py").write_text(script, encoding="utf-8")
-        mounts = {
-            f"/lib{i or ''}": board_text(folder)
-            for i, folder in enumerate(MODULE_PATH if path is None else path)
-        }
         report = self._place / "report"
         report.unlink(missing_ok=True)
         config = {
             "script": source,
-            "arguments": [board_text(word) for word in args],
-            "path": [source.rpartition("/")[0], *mounts, "/side"],
+            "arguments": [self._argument(i, word) for i, word in enumerate(args)],
+            "path": [source.rpartition("/")[0], *search],
             "heap_bytes": fence_bytes,
             "report": f"{_JOB}/report",
         }
         (self._place / "config").write_text(json.dumps(config), encoding="utf-8")
-        roots = {"/": board_text(Path.cwd()) + "/", _JOB: ".", "/side": board_text(SIDE), **mounts}
+        roots = {"/": self._linked("here", cwd or Path.cwd()) + "/", _JOB: "."}
+        roots |= {place: self._linked(place[1:], folder) for place, folder in folders.items()}
         output = _Output(stream, _MARK)
         expired = self._talk(self._command(roots), output, timeout_s)
         status: int | None = 1
@@ -224,7 +234,22 @@ class Qemu:
         said = output.error()
         if not self.report:
             _check_room(said, fence_bytes)
+        if isinstance(script, Path) and "traceback" in self.report:
+            self.report["traceback"] = _named(self.report["traceback"], script.parent)
         return Finished(status, output.end(), self.report.get("traceback", "") + said)
+
+    def _linked(self, name: str, path: Path) -> str:
+        """`name`, under which the emulator now finds that file or folder."""
+        link = self._place / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.resolve())
+        return name
+
+    def _argument(self, place: int, word: object) -> str:
+        """A word of the script's command line."""
+        if isinstance(word, Path):
+            return f"{_JOB}/{self._linked(f'argument{place}', word)}"
+        return board_text(word)
 
     def _talk(self, command: str, output: _Output, timeout_s: float | None) -> bool:
         """Start a machine, give it the command, and take what it says to its end; whether time was up.
@@ -285,6 +310,11 @@ class Qemu:
 def _quoted(path: Path) -> str:
     """A path within an option of qemu's, where a comma ends it."""
     return str(path).replace(",", ",,")
+
+
+def _named(traceback: str, folder: Path) -> str:
+    """A traceback with the script's folder under its own name."""
+    return traceback.replace(f'File "{_SCRIPT}/', f'File "{folder}/')
 
 
 def _check_room(said: str, fence_bytes: int) -> None:

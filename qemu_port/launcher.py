@@ -59,12 +59,14 @@ def emulate(
     compiled: bool = False,
     keep_flash: bool = False,
     cut_after: int | None = None,
+    cwd: Path | None = None,
 ) -> Report:
     """Run `script` with `args` behind the fence of `machine`, or behind `heap_bytes` instead of its heap.
 
     `flash` lies in memory-mapped flash. `stream` also passes the script's output on as it comes. With
-    `compiled` the script finds mpy_kv and the apps as .mpy files, as they are deployed. PortError on bad
-    input, or when there is no emulator; what the script does is in the report.
+    `compiled` the script finds mpy_kv and the apps as .mpy files, as they are deployed.
+    Relative names are looked up in `cwd`, or our folder. PortError on bad input, or when there is no
+    emulator; what the script does is in the report.
     """
     if keep_flash or cut_after is not None:
         raise PortError(f"the flash of {machine.name} cannot be written: choose another board")
@@ -90,6 +92,7 @@ def emulate(
                 file,
                 args,
                 path=path,
+                cwd=cwd,
                 fence_bytes=limit,
                 timeout_s=timeout_s,
                 stream=sys.stdout if stream else None,

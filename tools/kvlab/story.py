@@ -159,18 +159,15 @@ def _prepared(
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         place = Path(folder)
         arguments = telling.arguments()
-        how: dict[str, Any] = {"compiled": True}
         # In its own folder the app knows its files by the same short names everywhere, so that they take
-        # the same heap. The emulated firmware knows only whole paths.
-        prefix = f"{place}/" if board.emulated else ""
-        if not board.emulated:
-            how["cwd"] = place
+        # the same heap.
+        how: dict[str, Any] = {"compiled": True, "cwd": place}
         if board.memory_mapped_flash:
             how["flash"] = [launcher.FlashFile(image, 0, name="--model")]
         else:
             (place / "model.mkvm").write_bytes(image)
-            arguments += ["--model", f"{prefix}model.mkvm"]
-        arguments += ["--json", f"{prefix}{_FIGURES}"]
+            arguments += ["--model", "model.mkvm"]
+        arguments += ["--json", _FIGURES]
         yield place, paths.BOARDS / board.name / "main.py", arguments, how
 
 

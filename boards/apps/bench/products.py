@@ -1,6 +1,6 @@
 """What a multiply-accumulate of QK and AV costs in each kernel set, and in C, all in one run.
 
-usage: products.py [NAME=FOLDER ...]    FOLDER holds a native module made of twin.c; prints JSON
+usage: products.py [NAME FOLDER ...]    FOLDER holds a native module made of twin.c; prints JSON
 The unit is the instruction on the emulated board, elsewhere the nanosecond. The cost of a product is the
 slope between 256 and 512 visible tokens (128 and 256 on a board), flushes included; what is left at no
 tokens is the cost per call.
@@ -176,7 +176,7 @@ def measure(width, buffer, variants):
     return result
 
 
-def main(*folders):
+def main(*twins):
     buffer = bytearray(geometry(WIDTHS[-1]).bytes())  # before anything cuts a board's heap into pieces
     variants, missing = {}, {}
     for name in SETS:
@@ -186,9 +186,8 @@ def main(*folders):
             missing[name] = str(error)
         except MemoryError:
             missing[name] = "kernels %r: no room for them; kvlab deploy --mpy takes less" % name
-    for word in folders:
-        name, _, folder = word.partition("=")
-        variants[name] = twin(folder)
+    for i in range(0, len(twins), 2):
+        variants[twins[i]] = twin(twins[i + 1])
     figures = {kernel: {} for kernel in KERNELS}
     for width in WIDTHS:
         gc.collect()

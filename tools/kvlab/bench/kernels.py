@@ -43,7 +43,7 @@ def measure(target: str, steps: Steps) -> dict[str, Any]:
     the C twin; elsewhere in nanoseconds and only the variants that the target has.
     """
     folders = twin.build() if target == targets.QEMU else {}
-    words = [f"{name}={folder}" for name, folder in folders.items()]
+    words = [word for named in folders.items() for word in named]
     figures = targets.run(target, "products.py", words, steps)
     return {"target": target, **targets.ordered(figures, *KERNELS, *VARIANTS)}
 

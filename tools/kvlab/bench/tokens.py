@@ -31,7 +31,7 @@ def measure(target: str, model: Path | None, positions: Sequence[int], done: Ste
     """
     from kvlab.bench import limits  # slow to import
 
-    words = [str(model) if model else "", *sorted(set(positions))]
+    words = [model or "", *sorted(set(positions))]
     figures: dict[str, Any] = {"target": target, "model": str(model) if model else None}
     figures |= _run(target, "tokens.py", words, done)
     if target == targets.QEMU and model is not None:

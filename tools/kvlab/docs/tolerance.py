@@ -46,6 +46,3 @@ class Tolerance:
 EXACT = Tolerance()
 HEAP = Tolerance(absolute=512)  # bytes
 INSTRUCTIONS = Tolerance(relative=0.005, points=1.0)
-# Of what calls bytecode: names meet in the interpreter's cache of lookups by what else was loaded, the path
-# of the checkout among it. Bytecode moves by up to 2.5 %, kernels by 0.5 %.
-CALLED = Tolerance(relative=0.03, points=1.0)

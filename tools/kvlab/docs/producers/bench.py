@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from kvlab.docs.registry import Cost, Producer, named, needs_firmware
-from kvlab.docs.tolerance import CALLED
+from kvlab.docs.tolerance import INSTRUCTIONS
 
 PARTS = "tools/kvlab/plots/token.json"  # what the picture of a token's instructions is drawn from
 WORST = ("worst", "worst_pools", "worst_requests", "worst_policies", "worst_tokens")
@@ -65,7 +65,7 @@ PRODUCERS = (
         "bench_kernels",
         "kvlab bench kernels --target qemu",
         Cost.MINUTES,
-        named("products", "calls", "products_8", tolerance=CALLED),
+        named("products", "calls", "products_8", tolerance=INSTRUCTIONS),
         _kernels,
         needs_firmware,
     ),
@@ -73,7 +73,7 @@ PRODUCERS = (
         "bench_tokens",
         "kvlab bench tokens --target qemu",
         Cost.MINUTES,
-        named("token", "storing", "limits", "token_thumb", "token_viper", PARTS, tolerance=CALLED),
+        named("token", "storing", "limits", "token_thumb", "token_viper", PARTS, tolerance=INSTRUCTIONS),
         _tokens,
         needs_firmware,
     ),
@@ -81,7 +81,7 @@ PRODUCERS = (
         "bench_choices",
         "kvlab bench choices",
         Cost.MINUTES,
-        named("codec_costs", "policy_costs", tolerance=CALLED),
+        named("codec_costs", "policy_costs", tolerance=INSTRUCTIONS),
         _choices,
         needs_firmware,
     ),
@@ -89,7 +89,7 @@ PRODUCERS = (
         "bench_worst",
         "kvlab bench worst",
         Cost.LONG,
-        named(*WORST, tolerance=CALLED),
+        named(*WORST, tolerance=INSTRUCTIONS),
         _worst,
         needs_firmware,
     ),

@@ -11,7 +11,7 @@ from typing import Any
 
 from kvlab.docs.picture import with_figures
 from kvlab.docs.registry import PICTURES, Cost, Producer, named, needs_firmware
-from kvlab.docs.tolerance import CALLED, EXACT, HEAP
+from kvlab.docs.tolerance import EXACT, HEAP, INSTRUCTIONS
 from kvlab.errors import FellShort
 from unix_port import processes
 
@@ -116,7 +116,7 @@ PRODUCERS = (
         "choose_picture",
         "kvlab choose",
         Cost.LONG,
-        named(CHOOSE_PICTURE, tolerance=CALLED),
+        named(CHOOSE_PICTURE, tolerance=INSTRUCTIONS),
         _choose,
         needs_firmware,
     ),
