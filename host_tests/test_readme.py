@@ -43,6 +43,13 @@ def test_every_board_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_a_buffer_has_the_bytes_that_are_said(name: str) -> None:
+    made: dict[str, object] = {}
+    exec(PROGRAMS[name], made)  # what it makes has its own name
+    assert f" {len(made[name].buffer):,} bytes" in PROGRAMS[name]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("board", boards.real_names())
 def test_a_program_runs_behind_the_heap_of_a_board(board: str, name: str, scripts: dict[str, Path]) -> None:
     """Compiled, as `kvlab deploy --mpy` installs it; from sources it need not."""
