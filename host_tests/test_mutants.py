@@ -114,6 +114,13 @@ def test_the_same_seed_chooses_the_same_faults() -> None:
     assert one == two != other
 
 
+def test_a_fault_more_or_less_leaves_the_other_choices() -> None:
+    faults = run.all_faults(ROOT, "paged/prefix.py")
+    before = run.chosen(ROOT, faults, 1, 10, [])[0]
+    after = run.chosen(ROOT, [f for f in faults if f != before[3]], 1, 10, [])[0]
+    assert after[:9] == before[:3] + before[4:]
+
+
 def test_explained_faults_are_passed_over() -> None:
     """As many as asked for are chosen in their place, and they are counted apart."""
     faults = run.all_faults(ROOT, "paged/prefix.py")
