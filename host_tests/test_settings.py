@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -64,6 +65,41 @@ def test_help_fits_80_columns(kvlab, name: str) -> None:
     status, out, _ = kvlab(*name.split(), "--help")
     assert status == 0
     assert [line for line in out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_options_name_their_units(kvlab, name: str) -> None:
+    """Not the kind of number that they take, and no letter but what a formula calls it."""
+    out = kvlab(*name.split(), "--help")[1]
+    assert not re.search(r"\b(RANGE|INTEGER|FLOAT|NUMBER|DIRECTORY|PATH)\b", out)
+    with click.Context(LEAVES[name]) as context:
+        units = {
+            param.opts[0]: param.make_metavar(context)
+            for param in LEAVES[name].params
+            if isinstance(param, click.Option) and not param.is_flag
+        }
+    assert {name: unit for name, unit in units.items() if len(unit.removesuffix(",...")) < 2} == {
+        option: letter for option, letter in (("--temperature", "T"), ("--top-p", "P")) if option in units
+    }
+
+
+MODEL = "A model that ships (stories, stories-gqa16, stories-mha), or a file: "
+
+
+def test_models_are_told_alike() -> None:
+    """Of all commands that take one; what a checkpoint alone will do for is said."""
+    helps = {
+        name: param.help
+        for name, leaf in LEAVES.items()
+        for param in leaf.params
+        if isinstance(param, click.Option) and param.name == "model" and param.help
+    }
+    assert helps.keys() == {
+        *("bench loss", "bench tokens", "demo", "deploy", "plan", "quality", "sample", "stories")
+    }
+    for name, text in helps.items():
+        kinds = ("" if name == "bench loss" else "a board image, or ") + "a llama2.c checkpoint"
+        assert text.startswith(MODEL + kinds), name
 
 
 @pytest.mark.parametrize("name", LEAVES)

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from kvlab import boards
+from kvlab import boards, shipped
 from kvlab.engine import catalogue
 from kvlab.errors import BadInput, did_you_mean
 from kvlab.files import OutFile, existing_file
 from kvlab.output import long_name
+from mpy_kv.eviction import tokens
 
 __all__ = [
     "Decimal",
@@ -25,9 +26,12 @@ __all__ = [
     "board_option",
     "existing_file",
     "given",
+    "model_option",
     "no_effect",
     "parse_size",
+    "policy_options",
     "pools_option",
+    "tokenizer_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -70,7 +74,7 @@ def parse_size(text: str) -> int:
 class Size(click.ParamType):
     """A size in bytes with an optional unit, between two bounds."""
 
-    name = "size"
+    name = "bytes"
 
     def __init__(self, least: int = 0, most: int = 1 << 30) -> None:
         self.least = least
@@ -147,6 +151,46 @@ def pools_option(help: str) -> Callable[[F], F]:
         return tuple(catalogue.POOLS) if not names or "all" in names else tuple(dict.fromkeys(names))
 
     return click.option("--pool", "pool_names", multiple=True, metavar="NAME", callback=chosen, help=help)
+
+
+def model_option(
+    usual: str | None = None, *, images: bool = True, also: str = "", **how: Any
+) -> Callable[[F], F]:
+    """`--model NAME|FILE`: one that ships or a file. `usual`: what help says of the default; `images`: a file
+    may be a board image; `also`: what else is taken; `how`: as of click.option."""
+    files = "a board image, or a llama2.c checkpoint" if images else "a llama2.c checkpoint"
+    said = f"A model that ships ({', '.join(shipped.NAMES)}), or a file: {files}{also}"
+    if usual is not None:
+        said += f" [default: {usual}]"
+    return click.option("--model", metavar="NAME|FILE", help=f"{said}.", **how)
+
+
+def tokenizer_option(command: F) -> F:
+    """`--tokenizer FILE`."""
+    decorate = click.option(
+        "--tokenizer",
+        metavar="FILE",
+        help="Of a llama2.c checkpoint [default: the one beside it].",
+    )
+    return decorate(command)
+
+
+def policy_options(command: F) -> F:
+    """`--policy NAME`, `--budget TOKENS`: which tokens a cache keeps, and how many."""
+    policy = click.option(
+        "--policy",
+        type=click.Choice(tuple(tokens.POLICIES)),
+        metavar="NAME",
+        help="Which tokens stay: the newest, or by the attention they get; docs/CHOOSING.md compares them. Of"
+        f" {', '.join(tokens.POLICIES)} [default: window].",
+    )
+    budget = click.option(
+        "--budget",
+        type=click.IntRange(min=1),
+        metavar="TOKENS",
+        help="Instead of --window: how many --policy keeps, sinks included [default: the window's size].",
+    )
+    return policy(budget(command))
 
 
 def board_option(command: F) -> F:

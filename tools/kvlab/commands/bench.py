@@ -65,13 +65,13 @@ def prepare(target: str) -> None:
 @click.option(
     "--head-dim",
     type=click.IntRange(8, 256),
-    metavar="N",
+    metavar="VALUES",
     help="On unix: length of a row; a multiple of 8 [default: 8].",
 )
 @click.option(
     "--tokens",
     type=click.IntRange(8, 4096),
-    metavar="N",
+    metavar="TOKENS",
     help="On unix: rows attended [default: 1024].",
 )
 @output.json_option
@@ -153,12 +153,7 @@ def show_missing(figures: dict[str, Any]) -> None:
 """,
 )
 @target_option()
-@click.option(
-    "--model",
-    metavar="NAME|FILE",
-    help="One that ships, a board image, or a llama2.c checkpoint [default: the first that ships; on a serial"
-    " port the board's].",
-)
+@options.model_option(f"{shipped.NAMES[0]}; on a serial port the board's")
 @click.option(
     "--position",
     "positions",
@@ -166,7 +161,7 @@ def show_missing(figures: dict[str, Any]) -> None:
     multiple=True,
     default=tokens.POSITIONS,
     show_default=True,
-    metavar="N",
+    metavar="TOKENS",
     help="Tokens there already; may be repeated.",
 )
 @output.json_option
@@ -261,6 +256,7 @@ def show_limits(limits: dict[str, Any], names: Sequence[str]) -> None:
     type=click.IntRange(100, 10_000_000),
     default=worst.CALLS,
     show_default=True,
+    metavar="CALLS",
     help="Rounds; in each about one call of every operation of ring, pools and policies, and a step of a"
     " request.",
 )
@@ -444,13 +440,16 @@ def choices_command(target: str, json_path: Path | None) -> None:
       --policy lru-peak --policy window --budget 64
 """,
 )
-@click.option("--model", required=True, metavar="NAME|FILE", help="Shipped model, or llama2.c checkpoint.")
-@click.option("--tokenizer", metavar="FILE", help="Its tokenizer [default: the one beside it].")
+@options.model_option(images=False, required=True)
+@options.tokenizer_option
 @click.option(
     "--text", required=True, metavar="FILE", help='Text; of a .jsonl the "heldout" lines.'
 )
 @click.option(
-    "--passages", type=click.IntRange(min=1), metavar="N", help="Only the first N passages."
+    "--passages",
+    type=click.IntRange(min=1),
+    metavar="PASSAGES",
+    help="How many, from the first on [default: all].",
 )
 @click.option(
     "--policy",
@@ -461,7 +460,7 @@ def choices_command(target: str, json_path: Path | None) -> None:
     help="Also the device that keeps --budget tokens by this policy; may be repeated. Of"
     f" {', '.join(sorted(TOKEN_POLICIES))}.",
 )
-@click.option("--budget", type=click.IntRange(min=1), metavar="N", help="Tokens that --policy keeps.")
+@click.option("--budget", type=click.IntRange(min=1), metavar="TOKENS", help="How many --policy keeps.")
 @output.json_option
 def loss_command(
     model: str,

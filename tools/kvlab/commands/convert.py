@@ -28,8 +28,8 @@ from kvlab import files, options, output, paths, shipped
 @click.option(
     "--seq-len",
     type=int,
-    metavar="N",
-    help="Context in tokens [default: what MODEL was trained for, which is also the largest].",
+    metavar="TOKENS",
+    help="Its context [default: what MODEL was trained for, which is also the largest].",
 )
 @output.json_option
 def command(

@@ -26,16 +26,13 @@ STORIES260K = "stories260K/stories260K.bin"
 """
 )
 @options.board_option
-@click.option(
-    "--model",
-    metavar="NAME|FILE",
-    help="One that ships, a board image or a llama2.c checkpoint [default: the first that ships].",
-)
+@options.model_option(shipped.NAMES[0])
 @click.option(
     "--tokens",
     type=click.IntRange(8, 1_000_000),
     default=500,
     show_default=True,
+    metavar="TOKENS",
     help="How many to tell.",
 )
 @click.option(
@@ -43,6 +40,7 @@ STORIES260K = "stories260K/stories260K.bin"
     type=click.Path(path_type=Path, file_okay=False),
     default=paths.OUT,
     show_default="out",
+    metavar="DIR",
     help="Folder for demo.json, index.html and the pictures.",
 )
 def command(board: Board, model: str | None, tokens: int, out: Path) -> None:

@@ -56,14 +56,8 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
     show_default=True,
     help="The app to copy; none: mpy_kv alone, for a program of your own.",
 )
-@click.option(
-    "--model",
-    metavar="NAME|FILE",
-    default=str(DEFAULT_MODEL),
-    help="One that ships, a board image, or a llama2.c checkpoint, converted on the fly"
-    f" [default: {DEFAULT_MODEL.relative_to(paths.ROOT)}].",
-)
-@click.option("--tokenizer", metavar="FILE", help="A checkpoint's tokenizer [default: the one beside it].")
+@options.model_option(shipped.NAMES[0], default=str(DEFAULT_MODEL))
+@options.tokenizer_option
 @click.option(
     "--mpy", is_flag=True, help="Copy compiled modules: the board then needs no heap to compile them."
 )

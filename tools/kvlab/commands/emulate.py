@@ -75,7 +75,7 @@ def _within_limits(board: Board, first: launcher.Report) -> Callable[..., launch
 @click.option(
     "--heap-bytes",
     type=options.Size(least=launcher.MIN_HEAP_BYTES),
-    metavar="SIZE",
+    metavar="BYTES",
     help="Another heap than the board's: 200000, 128KiB.",
 )
 @click.option(

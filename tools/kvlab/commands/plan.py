@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kvlab import boards, output, profiles, story
+from kvlab import boards, options, output, profiles, story
 from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
 from kvlab.plan.planner import MOST_TOKENS as MOST
@@ -30,18 +30,13 @@ from mpy_kv.geometry import SINKS
       --tokens 4096 --codec float16
 """
 )
-@click.option(
-    "--model",
-    required=True,
-    metavar="NAME",
-    help="One of `kvlab models`, or a file: board image, llama2.c checkpoint, config.json.",
-)
+@options.model_option(also=", or a config.json; or another name of `kvlab models`", required=True)
 @click.option("--board", metavar="NAME", help=f"{', '.join(boards.names())}.")
 @click.option("--profile", metavar="NAME", help=f"Instead of a board: {', '.join(profiles.names())}.")
 @click.option(
     "--tokens",
     type=click.IntRange(1, MOST),
-    metavar="N",
+    metavar="TOKENS",
     help="Tokens of a request [default: as many as --window and --sinks show; on a board the app's window].",
 )
 @click.option(
@@ -50,31 +45,31 @@ from mpy_kv.geometry import SINKS
 @click.option(
     "--window",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="Recent tokens kept [default: all of --tokens].",
+    metavar="TOKENS",
+    help="Recent tokens kept; on a board with --sinks at most what the model was trained for [default: all of"
+    " --tokens].",
 )
 @click.option(
     "--sinks",
     type=click.IntRange(min=0),
-    metavar="N",
-    help=f"First tokens kept on top of the window [default: {SINKS}].",
+    metavar="TOKENS",
+    help=f"First tokens kept on top of the window [default: {SINKS}, or on a board as many as the model's"
+    " context has room for beside --window; none under a policy that weighs tokens].",
 )
+@options.policy_options
 @click.option(
-    "--policy",
-    type=click.Choice(tuple(tokens_kept.POLICIES)),
-    metavar="NAME",
-    help="Which tokens of the window stay, as `kvlab stories` has it. Of"
-    f" {', '.join(tokens_kept.POLICIES)} [default: window].",
-)
-@click.option(
-    "--budget",
+    "--batch",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="Instead of --window: tokens that --policy keeps, sinks included.",
+    default=1,
+    show_default=True,
+    metavar="REQUESTS",
+    help="So many at once.",
 )
-@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Requests at once.")
 @click.option(
-    "--group", type=click.IntRange(min=1), metavar="N", help="Values that share a scale [default: up to 32]."
+    "--group",
+    type=click.IntRange(min=1),
+    metavar="VALUES",
+    help="So many share a scale [default: up to 32].",
 )
 @click.option(
     "--weights",

@@ -34,11 +34,16 @@ _RATE = options.FiniteRange(0.001, 1e9)
     metavar="FILE",
     help="Azure CSV, Mooncake or WEKA JSON lines, RAGPulse folder; several run together.",
 )
-@click.option("--requests", type=click.IntRange(min=1), metavar="N", help="Only the first N.")
+@click.option(
+    "--requests",
+    type=click.IntRange(min=1),
+    metavar="REQUESTS",
+    help="How many, from the first on [default: all].",
+)
 @click.option(
     "--blocks",
     type=click.IntRange(1, 1 << 28),
-    metavar="N",
+    metavar="BLOCKS",
     help="Of the pool [default: 1.25 times what would be in use on average if nobody waited, and enough"
     " for the largest request].",
 )
@@ -47,12 +52,13 @@ _RATE = options.FiniteRange(0.001, 1e9)
     type=click.IntRange(1, 1 << 16),
     default=16,
     show_default=True,
+    metavar="TOKENS",
     help="Tokens of a block.",
 )
 @click.option(
     "--max-tokens",
     type=click.IntRange(1, 1 << 28),
-    metavar="N",
+    metavar="TOKENS",
     help="Longest answer; longer ones are cut [default: the longest in the first tenth of the requests,"
     " rounded up to a power of two].",
 )
@@ -61,21 +67,32 @@ _RATE = options.FiniteRange(0.001, 1e9)
     type=options.FiniteRange(0.001, 1.0),
     default=0.9,
     show_default=True,
+    metavar="SHARE",
     help="Share of answers that the predicted length shall suffice for.",
 )
-@click.option("--tokens-per-s", type=_RATE, default=30.0, show_default=True, help="Decoded, by each request.")
+@click.option(
+    "--tokens-per-s",
+    type=_RATE,
+    default=30.0,
+    show_default=True,
+    metavar="TOKENS",
+    help="Decoded in a second, by each request.",
+)
 @click.option(
     "--prefill-tokens-per-s",
     type=_RATE,
     default=5000.0,
     show_default=True,
-    help="Of a prompt, computed before the first token; also what a preempted request computes anew.",
+    metavar="TOKENS",
+    help="Of a prompt, computed in a second before the first token; also what a preempted request computes"
+    " anew.",
 )
 @click.option(
     "--speedup",
     type=_RATE,
     default=1.0,
     show_default=True,
+    metavar="FACTOR",
     help="Requests arrive that many times as fast as in the trace.",
 )
 @click.option(

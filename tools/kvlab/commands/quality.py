@@ -38,13 +38,8 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
       --image gated.mkvm
 """
 )
-@click.option(
-    "--model",
-    metavar="NAME|FILE",
-    help="Shipped model, llama2.c checkpoint or board image [default: every shipped one in turn, and"
-    " stories260K where `kvlab doctor` finds it].",
-)
-@click.option("--tokenizer", metavar="FILE", help="Of a checkpoint [default: the one beside it].")
+@options.model_option("all that ship in turn, and stories260K where `kvlab doctor` finds it")
+@options.tokenizer_option
 @click.option(
     "--text",
     metavar="FILE",
@@ -56,7 +51,7 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
     type=click.IntRange(1, 10_000_000),
     default=TOKENS,
     show_default=True,
-    metavar="N",
+    metavar="TOKENS",
     help="At least so many are predicted, in whole passages, as far as the text goes.",
 )
 @click.option(
@@ -78,7 +73,7 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
 )
 @click.option(
     "--budgets",
-    metavar="N,...",
+    metavar="TOKENS,...",
     help=f"Tokens that a policy may keep [default: those of {','.join(map(str, BUDGETS))} that a passage"
     " exceeds].",
 )
@@ -94,7 +89,7 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
     type=click.IntRange(1, 1 << 20),
     default=512,
     show_default=True,
-    metavar="N",
+    metavar="TOKENS",
     help="Tokens over which bytes are counted.",
 )
 @click.option(

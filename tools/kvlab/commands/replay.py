@@ -36,17 +36,22 @@ from kvlab.errors import BadInput, did_you_mean
 @click.option(
     "--capacities",
     "sizes",
-    metavar="N,...",
+    metavar="SIZE,...",
     help="In blocks, or in the unit of sizes where objects differ in it [default: 1, 2, 5, 10, 20, 50, 100 %"
     " of what the trace holds].",
 )
 @click.option(
     "--window",
     type=click.IntRange(0, 1 << 24),
-    metavar="N",
+    metavar="ENTRIES",
     help="Of hybrid: the newest entries, which are not evicted [default: an eighth of them].",
 )
-@click.option("--requests", type=click.IntRange(min=1), metavar="N", help="Only the first N, or N lines.")
+@click.option(
+    "--requests",
+    type=click.IntRange(min=1),
+    metavar="REQUESTS",
+    help="How many, from the first on; of a list of keys so many lines [default: all].",
+)
 @click.option("--count", is_flag=True, help="Sizes are not looked at: each object counts as one.")
 @click.option(
     "--plot", type=options.OutFile(), metavar="FILE", help="Picture to draw [default: out/replay.png]."

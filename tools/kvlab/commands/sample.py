@@ -21,20 +21,14 @@ from kvlab import files, options, output, paths, shipped
       --out told.jsonl
 """
 )
-@click.option(
-    "--model",
-    default=shipped.NAMES[0],
-    show_default=True,
-    metavar="NAME|FILE",
-    help="Shipped model, llama2.c checkpoint or board image.",
-)
-@click.option("--tokenizer", metavar="FILE", help="Of a checkpoint [default: the one beside it].")
+@options.model_option(shipped.NAMES[0], default=shipped.NAMES[0])
+@options.tokenizer_option
 @click.option(
     "--stories",
     type=click.IntRange(1, 100_000),
     default=48,
     show_default=True,
-    metavar="N",
+    metavar="STORIES",
     help="How many are kept.",
 )
 @click.option(
@@ -48,7 +42,7 @@ from kvlab import files, options, output, paths, shipped
     type=click.IntRange(min=0),
     default=shipped.SEED,
     show_default=True,
-    metavar="S",
+    metavar="SEED",
     help="What chance starts from.",
 )
 @click.option("--out", "target", required=True, type=options.OutFile(), metavar="FILE", help="The .jsonl.")

@@ -39,15 +39,15 @@ ALL = "all"
     type=click.IntRange(1, 100_000_000),
     default=100_000,
     show_default=True,
-    metavar="N",
-    help="Operations on each.",
+    metavar="OPERATIONS",
+    help="So many on each.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, (1 << 64) - 1),
     default=1,
     show_default=True,
-    metavar="N",
+    metavar="SEED",
     help="Of the random choices: the same seed, the same operations.",
 )
 @output.json_option

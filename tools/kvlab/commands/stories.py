@@ -13,7 +13,6 @@ from kvlab.boards import Board
 from kvlab.errors import BadInput
 from kvlab.options import Decimal
 from mpy_kv.codecs import NAMES
-from mpy_kv.eviction import tokens as tokens_kept
 
 if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     from kvlab import many
@@ -35,20 +34,14 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 """
 )
 @options.board_option
-@click.option(
-    "--model",
-    metavar="NAME|FILE",
-    help="One that ships, a board image, or a llama2.c checkpoint, converted on the fly [default:"
-    f" {shipped.NAMES[0]}; {', '.join(shipped.NAMES[1:])}].",
-)
-@click.option(
-    "--tokenizer", metavar="FILE", help="A checkpoint's tokenizer [default: the one beside it]."
-)
+@options.model_option(shipped.NAMES[0])
+@options.tokenizer_option
 @click.option(
     "--tokens",
     type=click.IntRange(1, 10_000_000),
     default=200,
     show_default=True,
+    metavar="TOKENS",
     help="How many to tell.",
 )
 @click.option(
@@ -61,8 +54,8 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 @click.option(
     "--requests",
     type=click.IntRange(1, 64),
-    metavar="N",
-    help="Tell N stories at once from one arena, with seeds --seed, --seed + 1 and so on, and each alone"
+    metavar="STORIES",
+    help="Tell so many at once from one arena, with seeds --seed, --seed + 1 and so on, and each alone"
     " to compare.",
 )
 @click.option(
@@ -73,23 +66,29 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 @click.option(
     "--block-tokens",
     type=click.IntRange(1, 1024),
-    metavar="N",
+    metavar="TOKENS",
     help="Tokens of a block of the arena of --requests [default: 16].",
 )
 @click.option(
     "--window",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="Recent tokens kept [default: the board's].",
+    metavar="TOKENS",
+    help="Recent tokens kept: with --sinks at most what the model was trained for [default: the board's].",
 )
 @click.option(
     "--sinks",
     type=click.IntRange(min=0),
-    metavar="N",
-    help="First tokens kept on top [default: 4, none under a policy that weighs tokens].",
+    metavar="TOKENS",
+    help=f"First tokens kept on top [default: {story.USUAL_SINKS}, or as many as the model's context has room"
+    " for beside --window; none under a policy that weighs tokens].",
 )
 @click.option(
-    "--temperature", type=Decimal(0, 100), default="0.8", show_default=True, help="0 is greedy."
+    "--temperature",
+    type=Decimal(0, 100),
+    default="0.8",
+    show_default=True,
+    metavar="T",
+    help="Of the choice of each token; 0 is greedy.",
 )
 @click.option(
     "--top-p",
@@ -104,6 +103,7 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     type=click.IntRange(0, 2**31 - 1),
     default=1,
     show_default=True,
+    metavar="SEED",
     help="Same seed, same story.",
 )
 @click.option("--greedy", is_flag=True, help="Always the likeliest token.")
@@ -114,23 +114,11 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     help="What the cache stores [default: what a board image names, or int8]. float32 is for reference: plain"
     " kernels, which allocate.",
 )
-@click.option(
-    "--policy",
-    type=click.Choice(tuple(tokens_kept.POLICIES)),
-    metavar="NAME",
-    help="Which tokens stay: the newest, or by the attention they get; docs/CHOOSING.md compares them. Of"
-    f" {', '.join(tokens_kept.POLICIES)} [default: window].",
-)
-@click.option(
-    "--budget",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Tokens that --policy keeps, sinks included [default: the window's size].",
-)
+@options.policy_options
 @click.option(
     "--compress",
     type=Decimal("0.001", "1.000"),  # as the app says it
-    metavar="X",
+    metavar="PART",
     help="With --policy: what part of the prompt stays once it is read, 0.001 to 1, such as 0.5.",
 )
 @click.option(

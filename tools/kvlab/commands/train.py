@@ -38,12 +38,13 @@ SIZES = {
 }
 
 
-def _size(option: str, text: str) -> Callable[[Any], Any]:
-    """An option for one number of the shape."""
+def _size(option: str, unit: str, text: str) -> Callable[[Any], Any]:
+    """An option for one number of the shape, so many of `unit`."""
     kind = click.IntRange(min=1, max=8192)
     field = SIZES[option]
     default = DEFAULTS[field]
-    return click.option(option, field, type=kind, default=default, show_default=True, metavar="N", help=text)
+    how: dict[str, Any] = {"default": default, "show_default": True, "metavar": unit, "help": text}
+    return click.option(option, field, type=kind, **how)
 
 
 @click.command(
@@ -64,14 +65,16 @@ def _size(option: str, text: str) -> Callable[[Any], Any]:
     help='Text to learn from; of a .jsonl the "train" lines. May be repeated.',
 )
 @click.option("--out", required=True, metavar="DIR", help="Folder for everything that is made.")
-@click.option("--name", default="stories", show_default=True, help="Name of the model's files.")
+@click.option(
+    "--name", default="stories", show_default=True, metavar="NAME", help="Of the model's files."
+)
 @click.option("--teacher", metavar="FILE", help="llama2.c checkpoint whose own text is added.")
 @click.option(
     "--teacher-tokens",
     type=click.IntRange(min=1),
     default=1 << 22,
     show_default=True,
-    metavar="N",
+    metavar="TOKENS",
     help="How many of the teacher's tokens.",
 )
 @click.option(
@@ -79,19 +82,19 @@ def _size(option: str, text: str) -> Callable[[Any], Any]:
     type=options.FiniteRange(0, 1, min_open=True, max_open=True),
     default=0.3,
     show_default=True,
-    metavar="X",
+    metavar="SHARE",
     help="Part of the training on --text when there is a teacher.",
 )
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
-    metavar="N",
+    metavar="STEPS",
     help=f"Length of the run [default: {STEPS}].",
 )
 @click.option(
     "--minutes",
     type=options.FiniteRange(min=0, min_open=True),
-    metavar="M",
+    metavar="MINUTES",
     help="Length of the run by the clock, about; the report says the --steps that repeat it.",
 )
 @click.option(
@@ -99,7 +102,7 @@ def _size(option: str, text: str) -> Callable[[Any], Any]:
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    metavar="S",
+    metavar="SEED",
     help="What chance starts from: first weights, batches, the teacher's text.",
 )
 @click.option(
@@ -107,22 +110,22 @@ def _size(option: str, text: str) -> Callable[[Any], Any]:
     type=click.IntRange(min=261, max=32768),
     default=512,
     show_default=True,
-    metavar="N",
+    metavar="TOKENS",
     help="Tokens of the vocabulary.",
 )
-@_size("--layers", "Layers.")
-@_size("--dim", "Width of the stream from layer to layer.")
-@_size("--hidden", "Width of the feed-forward part.")
-@_size("--heads", "Query heads, each of --dim / --heads channels.")
-@_size("--kv-heads", "Heads of keys and values; as many as --heads is plain multi-head.")
-@_size("--context", "Tokens the model learns to see.")
+@_size("--layers", "LAYERS", "How many one after the other.")
+@_size("--dim", "CHANNELS", "Width of the stream from layer to layer.")
+@_size("--hidden", "CHANNELS", "Width of the feed-forward part.")
+@_size("--heads", "HEADS", "Query heads, each of --dim / --heads channels.")
+@_size("--kv-heads", "HEADS", "Heads of keys and values; as many as --heads is plain multi-head.")
+@_size("--context", "TOKENS", "Tokens the model learns to see.")
 @click.option(
     "--batch-tokens",
     type=click.IntRange(min=1),
     default=4096,
     show_default=True,
-    metavar="N",
-    help="Tokens a step.",
+    metavar="TOKENS",
+    help="Of a step.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @output.json_option
