@@ -114,7 +114,7 @@ def test_one_that_differs_is_named(told, model, monkeypatch) -> None:
         (["--requests", 2, "--block-tokens", 0], 2, "'--block-tokens': 0 is not in the range"),
         (["--requests", 2, "--peak"], 2, "--peak: not with --requests"),
         (["--requests", 2, "--firmware", "x.uf2"], 2, "--firmware: not with --requests"),
-        (["--requests", 2, "--window", 600], 2, "lower --window to 64\n"),
+        (["--requests", 2, "--window", 600], 2, "lower --window to 60\n"),
         (["--requests", 64, "--board", "esp32", "--tokens", 60], 1, NO_ROOM),
     ],
 )

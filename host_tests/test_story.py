@@ -43,6 +43,43 @@ def test_sinks_are_as_many_as_the_context_has_room_for(tmp_path, capfd, seq_len,
     assert (figures["window"], figures["sinks"]) == (window, sinks)
 
 
+@pytest.mark.parametrize(
+    ("words", "sinks", "noted"),
+    [
+        (["--window", 9], 3, True),
+        (["--window", 9, "--policy", "window"], 3, True),
+        (["--window", 9, "--policy", "window", "--peak"], 3, True),
+        (["--window", 9, "--requests", 2], 3, True),
+        (["--window", 9, "--sinks", 3], 3, False),
+        (["--window", 8], 4, False),
+        (["--window", 9, "--policy", "lru-peak"], 0, False),
+    ],
+    ids=lambda words: "".join(map(str, words)).replace("--", " ") if isinstance(words, list) else None,
+)
+def test_fewer_sinks_than_usual_are_told(tmp_path, capsys, words, sinks, noted):
+    model, _ = write_tiny(tmp_path, seq_len=12)
+    figures = tmp_path / "figures.json"
+    words = ["stories", "--model", model, "--tokens", 8, "--greedy", "--json", figures, *words]
+    assert cli.main([str(word) for word in words]) == 0
+    note = (
+        "sinks: 3 instead of 4, as the model was trained for 12 tokens and the window has 9 of them; 4 fit"
+        " beside 8 at most"
+    )
+    out = capsys.readouterr().out
+    assert (f"\n- {note}\n" in out) is noted
+    told = json.loads(figures.read_text())
+    assert (told["sinks"], told["notes"]) == (sinks, [note] if noted else [])
+
+
+@pytest.mark.parametrize(
+    ("window", "context", "sinks"),
+    [(508, 512, 4), (509, 512, 3), (512, 512, 0), (513, 512, 4), (1000, 512, 4), (5, 3, 2), (1, 1, 0)],
+)
+def test_sinks_beside_a_window(window, context, sinks):
+    assert story.sinks_beside(window, context) == sinks
+    assert ("fit beside" in story.fewer_sinks(window, sinks, context)) is (context > story.USUAL_SINKS)
+
+
 @pytest.mark.parametrize("name", shipped.NAMES[1:])
 def test_models_that_ship_tell_the_same_by_plain_and_by_fast_kernels(tmp_path, capfd, name):
     status, err, fast = told(tmp_path, capfd, name, "--kernels", "viper", "--tokens", 16, "--window", 64)
@@ -80,7 +117,9 @@ def test_sinks_that_were_asked_for_are_not_lowered(tmp_path, capfd):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--window", 20], "lower --window to 12\n"),
+        (["--window", 20], "a context of 24 tokens (window 20 + sinks 4) is more than the 12"),
+        (["--window", 20], "lower --window to 8\n"),
+        (["--window", 13, "--sinks", 0], "lower --window to 12\n"),
         (["--window", 1 << 27], "--window must be 1..67108864"),
     ],
 )

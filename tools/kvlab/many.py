@@ -127,6 +127,7 @@ def _figures(
         "largest_object_bytes": report.largest_object_bytes,
         "seconds": seen["ms"] / 1000 if seen["ms"] is not None else report.seconds,
         "instructions": report.instructions,
+        "notes": story.notes(telling, seen, image.config.seq_len),
     }
 
 
@@ -198,3 +199,4 @@ def show(board: Board, told: Told) -> None:
         ),
     ]
     output.table("", rows)
+    output.notes(f["notes"])

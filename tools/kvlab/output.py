@@ -175,6 +175,12 @@ def table(title: str, rows: Iterable[Sequence[str]], header: Sequence[str] = ())
         console.print(grid)
 
 
+def notes(texts: Iterable[str]) -> None:
+    """Print what is to be said of a table, a line each."""
+    for text in texts:
+        click.echo(f"- {text}")
+
+
 _BETWEEN = 3  # what rich leaves between columns; a line begins and ends with one more space
 
 

@@ -6,7 +6,7 @@ import ast
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,7 +70,8 @@ class Told:
 def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) -> Told:
     """Tell a story with the model `image` on `board`, as `run` does."""
     seen, report = run(board, image, telling, stream=stream)
-    return Told(_figures(board, seen, report), report)
+    figures = _figures(board, seen, report)
+    return Told({**figures, "notes": notes(telling, seen, seen["context"])}, report)
 
 
 def run(
@@ -84,7 +85,7 @@ def run(
     Where sinks are not asked for there are as many as usual or as the model's context has room for.
     Raises BadInput for what the app refuses, FellShort when it fails or does not fit.
     """
-    telling = _with_sinks(telling, image)
+    telling = with_sinks(telling, image)
     with _prepared(board, image, telling) as (place, script, arguments, how):
         report = emulators.emulate(board)(script, arguments, board.machine, stream=stream, **how)
         _judge(report, telling)
@@ -95,7 +96,7 @@ def run(
 def in_heap(board: Board, image: bytes, telling: Telling, heap_bytes: int) -> dict[str, Any] | None:
     """What the app has to say of a run in a heap of that size instead of the board's; None where it does
     not fit. BadInput and FellShort as `run` raises them."""
-    telling = _with_sinks(telling, image)
+    telling = with_sinks(telling, image)
     with _prepared(board, image, telling) as (place, script, arguments, how):
         report = emulators.emulate(board)(script, arguments, board.machine, heap_bytes=heap_bytes, **how)
         if report.outcome == "does not fit":
@@ -114,16 +115,40 @@ def usual_window(board: Board) -> int:
     return USUAL_WINDOW
 
 
-def _with_sinks(telling: Telling, image: bytes) -> Telling:
-    """`telling`, with sinks chosen where the app's own choice would not fit beside the window. With a policy
-    that choice is the app's."""
+def sinks_beside(window: int, context: int, usual: int = USUAL_SINKS) -> int:
+    """Sinks of a window that has none asked for: as many as usual, or as a model's context has room for. A
+    window that is larger than the context leaves them what one of the right size would."""
+    return min(usual, context - (window if window <= context else 1))
+
+
+def with_sinks(telling: Telling, image: bytes) -> Telling:
+    """`telling`, with sinks chosen where the app's own choice would not fit beside the window. With a budget,
+    or a policy that weighs tokens, that choice is the app's."""
     from kvlab.models.image import HEADER_BYTES, Header
 
-    asked = telling.sinks is not None or telling.policy is not None
+    asked = telling.sinks is not None or telling.budget is not None or telling.policy not in (None, RING)
     if asked or len(image) < HEADER_BYTES:
         return telling
-    room = max(0, Header.unpack(image).seq_len - (telling.window or 1))
-    return replace(telling, sinks=room) if room < USUAL_SINKS else telling
+    sinks = sinks_beside(telling.window or 1, Header.unpack(image).seq_len)
+    return replace(telling, sinks=sinks) if sinks < USUAL_SINKS else telling
+
+
+def notes(telling: Telling, seen: Mapping[str, Any], context: int) -> list[str]:
+    """What was chosen for `telling` otherwise than usual. seen: `window` and `sinks` as they are; context:
+    tokens the model was trained for."""
+    if telling.sinks is not None or telling.policy not in (None, RING) or seen["sinks"] >= USUAL_SINKS:
+        return []
+    return [fewer_sinks(seen["window"], seen["sinks"], context)]
+
+
+def fewer_sinks(window: int, sinks: int, context: int) -> str:
+    """Why a window has fewer sinks than usual."""
+    said = (
+        f"sinks: {sinks} instead of {USUAL_SINKS}, as the model was trained for {context:,} tokens and the"
+        f" window has {window:,} of them"
+    )
+    room = context - USUAL_SINKS
+    return said if room < 1 else f"{said}; {USUAL_SINKS} fit beside {room:,} at most"
 
 
 def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:
@@ -132,7 +157,7 @@ def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:
     """
     f = told.figures
     short = replace(telling, tokens=8, compress=None)
-    if telling.policy is None:
+    if telling.budget is None and telling.policy in (None, RING):
         short = replace(short, window=f["window"], sinks=f["sinks"])
     with _prepared(board, image, short) as (_, script, arguments, how):
         peak = launcher.smallest_heap(

@@ -221,7 +221,7 @@ def command(
     sys.stdout.flush()
     if firmware is not None:
         options.no_effect("real firmware has one heap; leave --peak or --firmware out", "peak")
-        figures = _tell_on_firmware(board, firmware, image.data, telling)
+        figures = _tell_on_firmware(board, firmware, image, telling)
         if json_path is not None:
             output.write_json(json_path, {"model": str(path), **figures}, **_settings(path, telling, figures))
         return
@@ -260,7 +260,7 @@ def _tell_many(
 
 
 def _tell_on_firmware(
-    board: Board, firmware: str, image: bytes, telling: story.Telling
+    board: Board, firmware: str, image: Image, telling: story.Telling
 ) -> dict[str, Any]:
     """Tell it, show the figures below, and return them."""
     from kvlab import rp2040
@@ -271,8 +271,10 @@ def _tell_on_firmware(
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    asked = {name: value for name, value in vars(telling).items() if value not in (None, "")}
-    f = rp2040.tell(board, uf2, image, asked, write)
+    chosen = story.with_sinks(telling, image.data)
+    asked = {name: value for name, value in vars(chosen).items() if value not in (None, "")}
+    f = rp2040.tell(board, uf2, image.data, asked, write)
+    f["notes"] = story.notes(telling, f, image.config.seq_len)
     output.table(
         "",
         [
@@ -287,6 +289,7 @@ def _tell_on_firmware(
             ),
         ],
     )
+    output.notes(f["notes"])
     return f
 
 
@@ -356,3 +359,4 @@ def show(board: Board, told: story.Told) -> None:
     if f["instructions"] is not None:
         rows.append(("instructions", f"{f['instructions']:,} in all, from the start of the program"))
     output.table("", rows)
+    output.notes(f["notes"])
