@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+import re
 import struct
 from dataclasses import replace
 
@@ -578,6 +579,59 @@ def test_a_window_that_the_firmware_has_no_room_for_is_warned_of(kvlab):
         assert status == 0
         assert ("--board qemu_arm, with objects of 32 bits" in out) is warned
         assert len(figures["warnings"]) == warned
+
+
+def test_element_types_that_a_policy_cannot_have_are_named(kvlab):
+    words = ("--model", "stories", "--board", "rp2040")
+    out, figures = kvlab(*words, "--policy", "lru-peak")[1::2]
+    assert re.search(r"^ int4 +not with --policy lru-peak *$", out, re.M)
+    assert figures["by_codec"].keys() == planner.CODECS.keys() - {"int4"}
+    out, figures = kvlab(*words, "--policy", "window")[1::2]
+    assert "not with" not in out
+    assert figures["by_codec"].keys() == planner.CODECS.keys()
+
+
+ROOM = ("largest context", "most requests at once", "largest window")
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "rows"),
+    [
+        ("--model qwen2.5-7b --board rp2040", "does not fit, not even one token", ()),
+        (
+            "--model qwen2.5-7b --profile edge --batch 4 --tokens 9 --weights float32",
+            "does not fit, not even one token of each request",
+            (),
+        ),
+        ("--model stories --board rp2040 --window 500", "does not fit", ROOM[::2]),
+        ("--model stories --board rp2040", "fits", ROOM),
+    ],
+    ids=["a board", "a profile", "less would", "fits"],
+)
+def test_what_there_is_no_room_for_is_said_once(kvlab, words, answer, rows):
+    out = kvlab(*words.split())[1]
+    assert re.search(rf"^ answer +{answer} *$", out, re.M)
+    assert tuple(row for row in ROOM if f"\n {row} " in out) == rows
+    assert not re.search(r"\b0(\.0)? (tokens|of that size)", out)
+
+
+def test_fewer_sinks_than_usual_are_warned_of(kvlab):
+    words = ("--model", "stories", "--board", "rp2350", "--window")
+    said = (
+        "sinks: 3 instead of 4, as the model was trained for 512 tokens and the window has 509 of them; 4 fit"
+        " beside 508 at most"
+    )
+    for more, warnings, sinks in (
+        ((509,), [said], 3),
+        ((508,), [], 4),
+        ((509, "--sinks", 3), [], 3),
+        ((509, "--policy", "lru-peak"), [], 0),
+    ):
+        figures = kvlab(*words, *more)[3]
+        assert (figures["warnings"], figures["sinks"]) == (warnings, sinks)
+    status, _, err, figures = kvlab(*words, 1000)
+    assert (status, figures["sinks"], figures["warnings"]) == (1, 4, [])
+    assert "a context of 1,004 tokens" in err
 
 
 @pytest.mark.parametrize(

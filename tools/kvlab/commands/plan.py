@@ -116,9 +116,11 @@ def command(
         window = _window(budget, window, usual if sinks is None else sinks, policy)
     elif tokens is None and window is None:
         window = _usual_window(shape, target, usual if sinks is None else sinks)
+    fewer = None  # why there are
     if sinks is None and window is not None and target.board is not None and shape.seq_len is not None:
-        room = max(0, shape.seq_len - window)  # as kvlab stories has it
-        sinks = room if room < usual else None
+        chosen = story.sinks_beside(window, shape.seq_len, usual)  # as kvlab stories has it
+        if chosen < usual:
+            sinks, fewer = chosen, story.fewer_sinks(window, chosen, shape.seq_len)
     if sinks is None and window is not None and window + usual > MOST >= window:
         raise BadInput(
             f"--window {window}: with {usual} sinks more than {MOST} tokens: at most {MOST - usual}, or add"
@@ -134,6 +136,8 @@ def command(
     found = planner.plan(shape, target, question)
     if target.board is not None and (firmware := boards.firmware_of(target.board)) is not None:
         found.stand_in(firmware.name, planner.largest_window(shape, targets.of_board(firmware), question))
+    if fewer is not None:
+        found.warnings.append(fewer)
     if not found.fits:
         found.advice += _others(found)
     show(found)
@@ -188,23 +192,21 @@ def show(found: planner.Plan) -> None:
         ("model", f"{m.title}: {m.layers} layers, {_heads(m)}"),
         (t.kind, f"{t.title} ({t.name})"),
         ("asked", asked),
-        ("answer", "fits" if found.fits else "does not fit"),
+        ("answer", _answer(found)),
         ("KV, visible", output.size(q.batch * one.kv_bytes)),
     ]
     if len(one.layers) > 1 or len(m.cached) < m.layers:
         rows.append(("layers", _kinds(m, one.layers)))
     rows += [
-        ("largest context", f"{found.largest_context:,} tokens{_trained(found)}"),
-        ("most requests at once", f"{found.most_requests:,} of that size"),
-        ("largest window", _largest_window(found)),
+        *_room(found),
         (
             "read for a token",
             f"{output.size(found.weights_read_bytes)} of weights, {output.size(found.kv_read_bytes)} of KV",
         ),
         (
             "bound by bandwidth",
-            f"at most {found.tokens_per_s:,.1f} tokens/s"
-            + (f", {found.tokens_per_s / q.batch:,.1f} tokens/s a request" if q.batch > 1 else ""),
+            f"at most {_rate(found.tokens_per_s)} tokens/s"
+            + (f", {_rate(found.tokens_per_s / q.batch)} tokens/s a request" if q.batch > 1 else ""),
         ),
     ]
     output.table("", rows)
@@ -222,7 +224,8 @@ def show(found: planner.Plan) -> None:
                 f"{output.size(size['buffer_bytes'])} of buffer",
             )
             for codec, size in found.by_codec.items()
-        ],
+        ]
+        + [(codec, f"not with --policy {q.policy}") for codec in CODECS if codec not in found.by_codec],
     )
     for text in found.warnings:
         click.echo(f"- warning: {text}")
@@ -230,11 +233,34 @@ def show(found: planner.Plan) -> None:
         click.echo(f"- try: {text}")
 
 
-def _largest_window(found: planner.Plan) -> str:
-    text = f"{found.largest_window:,} tokens"
-    if found.firmware is None:
-        return text
-    return f"{text}; {found.firmware[1]:,} tokens with 32-bit objects ({found.firmware[0]})"
+def _answer(found: planner.Plan) -> str:
+    if found.fits:
+        return "fits"
+    any_room = found.largest_context or found.largest_window or (found.firmware and found.firmware[1])
+    least = "one token" + " of each request" * (found.question.batch > 1)
+    return "does not fit" if any_room else f"does not fit, not even {least}"
+
+
+def _room(found: planner.Plan) -> list[tuple[str, str]]:
+    """How much there is room for, without what there is no room for at all."""
+    rows = []
+    if found.largest_context:
+        rows.append(("largest context", f"{found.largest_context:,} tokens{_trained(found)}"))
+    if found.most_requests:
+        rows.append(("most requests at once", f"{found.most_requests:,} of that size"))
+    firmware = found.firmware[1] if found.firmware else 0
+    if found.largest_window or firmware:
+        text = f"{found.largest_window:,} tokens" if found.largest_window else "none"
+        if found.firmware is not None:
+            beside = f"{firmware:,} tokens" if firmware else "none"
+            text += f"; {beside} with 32-bit objects ({found.firmware[0]})"
+        rows.append(("largest window", text))
+    return rows
+
+
+def _rate(tokens_per_s: float) -> str:
+    """With one decimal, or as many as tell something."""
+    return f"{tokens_per_s:,.1f}" if tokens_per_s >= 0.1 else f"{tokens_per_s:.1g}"
 
 
 def _heads(m: Model) -> str:

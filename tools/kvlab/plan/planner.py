@@ -57,7 +57,7 @@ class Plan:
     weights_read_bytes: int  # for one token of every request
     kv_read_bytes: int  # the same, of all requests together
     tokens_per_s: float  # of all requests together, if memory were all it took
-    by_codec: dict[str, dict[str, int]]
+    by_codec: dict[str, dict[str, int]]  # of those that its policy can have
     warnings: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
     firmware: tuple[str, int] | None = None  # what stands for a board with 32-bit objects: its window
@@ -186,11 +186,16 @@ def _check_policy(q: Question) -> None:
         return
     if q.window is None:
         raise BadInput(f"--policy {q.policy}: chooses the tokens of a window: add --window or --budget")
-    if q.codec == "int4":
+    if q.codec not in codecs_of(q):
         raise BadInput(
-            f"--codec int4: seals blocks of 16 tokens, of which --policy {q.policy} could drop none: choose"
-            f" --policy {RING}, or --codec int8-int4"
+            f"--codec {q.codec}: seals blocks of 16 tokens, of which --policy {q.policy} could drop none:"
+            f" choose --policy {RING}, or --codec int8-int4"
         )
+
+
+def codecs_of(q: Question) -> list[str]:
+    """Element types that a cache with the policy of `q` can have: sealed blocks lose no single token."""
+    return [codec for codec in CODECS if not (q.weighs and codec == "int4")]
 
 
 def _beside(model: Model, target: Target, q: Question) -> list[Part]:
@@ -307,7 +312,7 @@ def most_requests(model: Model, target: Target, q: Question) -> int:
 
 def _by_codec(model: Model, q: Question) -> dict[str, dict[str, int]]:
     sizes = {}
-    for codec in CODECS:
+    for codec in codecs_of(q):
         one = _need(model, _with(q, codec=codec))
         sizes[codec] = {"kv_bytes": q.batch * one.kv_bytes, "buffer_bytes": q.batch * one.buffer_bytes}
     return sizes
@@ -351,9 +356,7 @@ def _advice(model: Model, target: Target, q: Question) -> list[str]:
     rest = _rest(model, target, q)
     if rest >= target.room:
         return said  # nothing of the caches makes room for it
-    known = CODECS if target.kind == "profile" else STORED
-    if q.weighs:
-        known = [codec for codec in known if codec != "int4"]
+    known = [codec for codec in codecs_of(q) if target.kind == "profile" or codec in STORED]
     for codec in known:
         if codec != q.codec and fits(model, target, _with(q, codec=codec)):
             said.append(f"--codec {codec} fits as it is")
