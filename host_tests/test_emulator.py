@@ -672,6 +672,25 @@ def test_command_that_falls_short(tmp_path, capfd, source, message):
     assert json.loads(figures.read_text())["fits"] is False
 
 
+@pytest.mark.parametrize(
+    ("source", "words", "suggested"),
+    [
+        ("bytearray(10 ** 6)", [], True),
+        ("bytearray(10 ** 6)", ["--compiled"], False),
+        ("bytearray(238_000)", [], False),
+        ("{}['x']", [], False),
+    ],
+    ids=["sources", "compiled", "in one piece", "another fault"],
+)
+def test_what_may_take_less_heap_is_suggested(tmp_path, capfd, source, words, suggested):
+    path, figures = tmp_path / "s.py", tmp_path / "r.json"
+    path.write_text(source)
+    assert cli.main(["emulate", str(path), "--json", str(figures), *words]) == 1
+    said = "; where it imports mpy_kv or an app, add --compiled, which takes less"
+    assert capfd.readouterr().err.endswith(f"{said}\n") is suggested
+    assert json.loads(figures.read_text())["verdict"].endswith(said) is suggested
+
+
 def test_hello_runs_on_every_board(capfd):
     for name in boards.real_names():
         assert (

@@ -147,20 +147,28 @@ def command(
                 path, arguments, board.machine, first=report, run=_within_limits(board, report), **how
             )
     click.echo(report.stderr, err=True, nl=False)
-    show(board, report)
+    verdict = report.verdict + _remedy(report, compiled)
+    show(board, report, verdict)
     if flash_out is not None and report.flash_after is not None:
         files.write(flash_out, report.flash_after, "--flash-out")
     if json_path is not None:
         output.write_json(
-            *(json_path, report.figures()),
+            *(json_path, {**report.figures(), "verdict": verdict}),
             heap_bytes=report.heap_limit_bytes,
             flash=[{"file": each.name.removeprefix("--flash "), "offset": each.offset} for each in flash],
         )
     if not report.fits:
-        raise FellShort(report.verdict)
+        raise FellShort(verdict)
 
 
-def show(board: Board, report: launcher.Report) -> None:
+def _remedy(report: launcher.Report, compiled: bool) -> str:
+    """What to try where the heap was too small: compiling takes a part of it."""
+    if compiled or report.outcome != "does not fit" or not (report.error or "").startswith("MemoryError"):
+        return ""
+    return "; where it imports mpy_kv or an app, add --compiled, which takes less"
+
+
+def show(board: Board, report: launcher.Report, verdict: str) -> None:
     """Print the report as a table, and below it in what its figures differ from the board's."""
 
     def size(count: int | None) -> str:
@@ -168,7 +176,7 @@ def show(board: Board, report: launcher.Report) -> None:
 
     rows = [
         ("board", f"{board.title} ({board.name}), {report.clock_hz / 1e6:g} MHz"),
-        ("outcome", report.verdict),
+        ("outcome", verdict),
         ("heap limit", size(report.heap_limit_bytes)),
         ("most live at a mark or the end", size(report.heap_live_peak_bytes)),
     ]
@@ -197,5 +205,4 @@ def show(board: Board, report: launcher.Report) -> None:
     if report.seconds is not None:
         rows.append(("time on this machine", f"{report.seconds:.3f} s"))
     output.table("", rows)
-    for note in report.notes:
-        click.echo(f"- {note}")
+    output.notes(report.notes)
