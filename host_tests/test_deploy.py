@@ -146,6 +146,22 @@ def test_a_dry_run_needs_no_board(kvlab, monkeypatch, tmp_path, tiny, name, how)
     assert figures["free_bytes"] == boards.load(name).machine.flash_bytes - 2 * block
 
 
+def test_a_dry_run_does_without_the_port_that_it_names(kvlab, monkeypatch, tmp_path, tiny):
+    """Also where another board is there, which is not asked. A port that is there is."""
+    found = types.SimpleNamespace(device="/dev/ttyUSB7", vid=0x2E8A)
+    monkeypatch.setattr(link.list_ports, "comports", lambda: [found])
+    report, port = tmp_path / "deploy.json", tmp_path / "ttyACM0"
+    words = ("deploy", "--board", "rp2350", "--model", tiny, "--port", port)
+    status, out, err = kvlab(*words, "--dry-run", "--json", report)
+    assert (status, err) == (0, "")
+    assert "rp2350: none is connected, so as to an empty one" in " ".join(out.split())
+    assert f"- --port {port}: no such port, which only a --dry-run does without\n" in out
+    assert json.loads(report.read_text())["port"] is None
+    assert f"--port {port}: no such port" in kvlab(*words)[2]
+    port.touch()
+    assert f"--port {port}: is no serial port" in kvlab(*words, "--dry-run")[2]
+
+
 def test_a_dry_run_without_a_board_says_what_does_not_fit(kvlab, monkeypatch, tiny):
     monkeypatch.setattr(link.list_ports, "comports", list)
     words = ("deploy", "--board", "rp2040", "--dry-run")

@@ -72,8 +72,8 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Say what would be copied and removed, and write nothing; with no board connected, as to an"
-    " empty one.",
+    help="Say what would be copied and removed, and write nothing; where no board is connected, or no --port"
+    " of that name is there, as to an empty one.",
 )
 @click.option("--force", is_flag=True, help="Copy although another board answers; it is not reset then.")
 @output.json_option
@@ -101,7 +101,7 @@ def command(
     from kvlab.deploy import plan
     from kvlab.deploy.deployment import Deployment, Wish
     from kvlab.deploy.identity import expected
-    from kvlab.deploy.link import any_port, connected
+    from kvlab.deploy.link import connected, nothing_there
     from kvlab.models.load import load_image
 
     if app == NO_APP:
@@ -111,13 +111,15 @@ def command(
         words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
         image = load_image(shipped.find(model, "--model"), words)
         wish = Wish(board, app, image.data, mpy=mpy, place=place)
-    if dry_run and port is None and not any_port():
+    if dry_run and nothing_there(port):
         options.no_effect("no board is connected that could be another one", "force")
         if place == "romfs":
             raise BadInput("--model-in romfs: no board is connected that could have a partition; leave it")
         deployment = Deployment(None, expected(board), wish)
         plan.check_room(deployment.plan)
         _tell({**deployment.figures(), "dry_run": True}, json_path)
+        if port:
+            output.notes([f"--port {port}: no such port, which only a --dry-run does without"])
         return
     with connected(port) as link:
         found = identify(board, link, force)

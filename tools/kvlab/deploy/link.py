@@ -237,9 +237,11 @@ def _awaken(link: Link, until: float) -> None:
                 raise
 
 
-def any_port() -> bool:
-    """Whether a board may be connected by USB."""
-    return bool(_usb_ports())
+def nothing_there(port: str | None) -> bool:
+    """Whether there is no port of that name; without one whether no board is connected by USB."""
+    if not port:
+        return not _usb_ports()
+    return os.name == "posix" and "://" not in port and not os.path.lexists(port)
 
 
 def the_only_port(option: str = "--port") -> str:
