@@ -104,6 +104,18 @@ def drawings():
         yield name, quality_budget, (by_policy, {}, "Loss against budget")
 
 
+def test_stages_and_lines_have_names(monkeypatch, tmp_path):
+    kept = []
+    for module, arguments in ((heap, (report(), 500, "Heap")), (context, pictures.context_figures())):
+        monkeypatch.setattr(module, "save", lambda figure, *_: kept.append(figure))
+        module.draw(*arguments, tmp_path / "x.png")
+    stages, lines = ([text.get_text() for text in texts(figure)] for figure in kept)
+    for figure in kept:
+        sheet.plt.close(figure)
+    assert {"mpy_kv", "stories app", "KV cache", "the model's vectors", "words"} <= set(stages)
+    assert {line.name for line in pictures.context_figures()[0]} <= set(lines)
+
+
 def geometries():
     shape = (5, 8, 4, 8)
     yield "int8", Geometry(*shape, window=256)

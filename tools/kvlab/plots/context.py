@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kvlab.plots.sheet import COLOURS, apart, save, sheet, sized
 
+NAME_ROOM = 0.22  # of the width, to the left of all lines
 _STEP = 16  # between two ticks of sizes and of tokens
 
 
@@ -31,17 +32,18 @@ class Limit:
 
 
 def draw(lines: list[Line], limits: list[Limit], path: Path) -> None:
-    """Every limit that is within the picture is a point on its line; its label stands at the right."""
+    """Every limit that is within the picture is a point on its line; its label stands at the right, the name
+    of a line where it begins."""
     title = "KV cache of one request against context, and the longest that memory has room for"
     figure, axes = sheet(title, width=10.5, height=6.4)
     for i, line in enumerate(lines):
-        axes.plot(*zip(*line.points), color=COLOURS[i % len(COLOURS)], linewidth=2, label=line.name)
+        axes.plot(*zip(*line.points), color=COLOURS[i % len(COLOURS)], linewidth=2)
     tokens = [n for line in lines for n, _ in line.points] + [limit.tokens for limit in limits]
     sizes = [n for line in lines for _, n in line.points] + [limit.kv_bytes for limit in limits]
     (left, right), (low, high) = _span(tokens), _span(sizes)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    axes.set_xlim(left, right)
+    axes.set_xlim(left / (right / left) ** NAME_ROOM, right)
     axes.set_ylim(low, high)
     axes.set_xticks(_ticks(left, right), [f"{n:,}" for n in _ticks(left, right)])
     axes.set_yticks(_ticks(low, high), [sized(n) for n in _ticks(low, high)])
@@ -52,6 +54,19 @@ def draw(lines: list[Line], limits: list[Limit], path: Path) -> None:
     def height(n: int) -> float:
         return math.log2(n / low) / math.log2(high / low)
 
+    begins = sorted((line.points[0][1], line.points[0][0], line.name) for line in lines)
+    places = apart([height(n) for n, *_ in begins], 0.034)
+    for (_, at, name), place in zip(begins, places, strict=True):
+        axes.annotate(
+            name,
+            (at, place),
+            xycoords=("data", "axes fraction"),
+            xytext=(-6, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=8.5,
+        )
     places = apart([height(limit.kv_bytes) for limit in ordered], 0.034)
     for limit, place in zip(ordered, places, strict=True):
         colour = COLOURS[limit.line % len(COLOURS)]
@@ -68,7 +83,6 @@ def draw(lines: list[Line], limits: list[Limit], path: Path) -> None:
         )
     axes.set_xlabel("context (tokens)")
     axes.set_ylabel("KV of one request, scales included")
-    axes.legend(loc="upper left", frameon=False, reverse=True)
     save(figure, path)
 
 

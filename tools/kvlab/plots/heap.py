@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from kvlab.errors import BadInput
 from kvlab.plots.sheet import COLOURS, KIB, save, sheet
 from unix_port.launcher import Report
+
+NAME_WIDTH = 20  # letters of a line of a stage's name
 
 
 def draw(report: Report, tokens: int, title: str, path: Path) -> None:
@@ -18,7 +21,7 @@ def draw(report: Report, tokens: int, title: str, path: Path) -> None:
     """
     if not report.marks or not report.samples:
         raise BadInput(f"nothing to draw in {path.name}: the run left no marks or samples of its heap")
-    figure, whole = sheet(title, width=10, height=5)
+    figure, whole = sheet(title, width=10, height=5.8)
     whole.remove()
     stages, telling = figure.subplots(1, 2, sharey=True, width_ratios=(1, 2.2))
     count = len(report.marks)
@@ -56,7 +59,8 @@ def draw(report: Report, tokens: int, title: str, path: Path) -> None:
         )
     stages.set_ylim(0, 1.12 * max(limit, *used, *(height for height, *_ in lines)))
     stages.set_xlim(0, count)
-    stages.set_xticks([i + 0.5 for i in range(count)], [str(i + 1) for i in range(count)])
+    names = [textwrap.fill(mark.label.partition(":")[0], NAME_WIDTH) for mark in report.marks]
+    stages.set_xticks([i + 0.5 for i in range(count)], names, rotation=90, fontsize=9)
     stages.set_xlabel("stage of start-up")
     stages.set_ylabel("heap (KiB, 64-bit objects)")
     telling.set_xlim(0, tokens)
