@@ -34,7 +34,6 @@ TOKENS = 2  # a token allocates nothing, so these need what 40 do
 STEP_BYTES = 2048  # how far from a guess the search for it begins
 WINDOW = 96  # of the models that are made here, whose buffer is one object on every board
 NEAR = 0.02  # part of a window by which the search for the largest begins
-HOLES_BYTES = 2048  # by which another shape may find its holes smaller
 # float32 is for reference: plain kernels, which allocate as they go.
 TYPES = [codec for codec in NAMES if codec != "float32"]
 RING, WEIGHED = "ring", "weighed"  # the newest tokens stay; a policy weighs them
@@ -227,10 +226,10 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
     command = f"kvlab docs --write measured_{name}"
     return {
         "workspace": _fact(
-            [broad + HOLES_BYTES], command, "beside the buffer, the app's workspace and its copy"
+            [broad + program.HOLES_BYTES], command, "beside the buffer, the app's workspace and its copy"
         ),
         "arrays": _fact(
-            [deep[DEEP.layers] - layer * DEEP.layers + HOLES_BYTES],
+            [deep[DEEP.layers] - layer * DEEP.layers + program.HOLES_BYTES],
             command,
             "beside the buffer, the app's arrays and the objects of each layer",
         ),
