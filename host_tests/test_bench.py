@@ -36,7 +36,8 @@ MOST = {
 # Of one token of stories260K's shape with 256 tokens in view.
 MOST_PER_TOKEN = {"viper": 8_000_000, "thumb": 3_500_000}
 
-MOST_PER_APPEND = {"int16": 9_000, "float32": 13_000}
+# Where names meet in the interpreter's cache of lookups, bytecode takes up to 3 % more.
+MOST_PER_APPEND = {"int16": 9_270, "float32": 13_000}
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_a_twin_that_computes_something_else_is_refused(monkeypatch: pytest.Monk
     wrong = {**twin.defines(), "KV_UNITS": params.SCORES}
     folder = natmod.build(twin.SOURCE, optimise="-O2", defines=wrong).parent
     with pytest.raises(FellShort, match=r"av of rows of 8, 256 tokens: odd differs from plain"):
-        targets.run(targets.QEMU, "products.py", [f"odd={folder}"], lambda _n: None)
+        targets.run(targets.QEMU, "products.py", ["odd", folder], lambda _n: None)
 
 
 def test_the_indexes_of_the_twin_are_those_of_the_kernels() -> None:
