@@ -235,8 +235,8 @@ class Sequence:
         """softmax(q K^T / sqrt(head_dim)) V over what each of the step's n tokens sees, into `out`.
 
         q, out: n rows of heads*head_dim. q_sinks: the same queries rotated at sink_query_position(i),
-        read only if the geometry has sinks; without it sinks are scored with q. Query head h uses KV
-        head h // (heads / kv_heads). int16 results saturate.
+        read only if the geometry has sinks; without it sinks are scored with q. Of one token, q and q_sinks
+        have just its row. Query head h uses KV head h // (heads / kv_heads). int16 results saturate.
         """
         if layer is not self._turn[_LAST]:
             self._check_layer(layer)
@@ -254,7 +254,11 @@ class Sequence:
             self._refuse_attend(layer, mark, n)
         n = self._turn[_STEP]
         w = n * self._q_row
-        if _len(q) != w and (n == 1 or _len(q) < w) or _len(out) < w or (qs is not q and _len(qs) < w):
+        if (
+            (_len(q) != w and (n == 1 or _len(q) < w))
+            or _len(out) < w
+            or (qs is not q and _len(qs) != w and (n == 1 or _len(qs) < w))
+        ):
             self._refuse("rows", _len(q), _len(out), _len(qs), w)
         if self._holding:
             self._check_apart(out)

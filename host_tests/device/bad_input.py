@@ -286,7 +286,11 @@ def cases():
         case("q of %d" % n, BadArgument, said, lambda b, x=short: b.f.attend(0, x, b.out))
         case("out of %d" % n, BadArgument, said, lambda b, x=short: b.f.attend(0, b.q, x))
         case("q_sinks of %d" % n, BadArgument, said, lambda b, x=short: b.f.attend(0, b.q, b.out, x))
-    case("q of 17", BadArgument, "17", lambda b: b.f.attend(0, floats(*[1] * 17), b.out))
+    for n in (17, 32):
+        said = ("heads*head_dim = 16", str(n))
+        long = floats(*[1] * n)
+        case("q of %d" % n, BadArgument, said, lambda b, x=long: b.f.attend(0, x, b.out))
+        case("q_sinks of %d" % n, BadArgument, said, lambda b, x=long: b.f.attend(0, b.q, b.out, x))
     case("2 rows in 1", BadArgument, ("16 in all", "8"), lambda b: b.f.prefill(1, b.k, b.k, 2))
     case("v too short", BadArgument, "16 in all", lambda b: b.f.prefill(1, b.q, b.k, 2))
     case("a billion rows", BadArgument, "in all", lambda b: b.f.prefill(1, b.k, b.k, 1 << 40))
