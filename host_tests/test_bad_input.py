@@ -13,6 +13,9 @@ import pytest
 
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import BadArgument, OutOfRange
+from mpy_kv.mixed import MixedGeometry
+from mpy_kv.paged import PagedGeometry
+from mpy_kv.sealed import SealedGeometry
 
 DEVICE = Path(__file__).parent / "device"
 sys.path.insert(0, str(DEVICE))
@@ -37,6 +40,48 @@ def test_refused_on_the_port(name: str, upy) -> None:
     complaints, count = json.loads(said)
     assert complaints == []
     assert count == len(CASES)
+
+
+# Nothing that is no whole number is a count, however true or false it is.
+NO_COUNT = ("", "4", b"4", False, True, 0.0, 4.0, [], [4], {}, float("nan"), 4j, object(), -1, 1 << 70)
+LIKE: dict[type, dict[str, Any]] = {
+    Geometry: {},
+    SealedGeometry: {},
+    PagedGeometry: {"block_tokens": 4},
+    MixedGeometry: {"codec": ["int8", "float16"]},
+}
+COUNTS = ("layers", "heads", "kv_heads", "head_dim", "window", "sinks", "group", "group_limit")
+TAKEN = [(made, name) for made in LIKE for name in (*COUNTS, "capacity")] + [(PagedGeometry, "block_tokens")]
+
+
+@pytest.mark.parametrize(("made", "name"), TAKEN, ids=[f"{made.__name__}-{name}" for made, name in TAKEN])
+def test_what_is_no_count_is_refused_by_name(made: type, name: str) -> None:
+    sizes = {"layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 4, **LIKE[made]}
+    needed = name in ("layers", "heads", "kv_heads", "head_dim", "group_limit", "block_tokens")
+    for beside in ({"window": 6}, {"capacity": 6}):
+        if name == "capacity" and "window" in beside:
+            continue
+        made(**sizes, **beside)
+        for value in NO_COUNT + (None,) * needed:
+            with pytest.raises(BadArgument, match=name):
+                made(**{**sizes, **beside, name: value})
+
+
+def test_what_is_no_option_of_a_cache_is_refused_by_name() -> None:
+    g = Geometry(2, 4, 2, 4, window=6)
+    for name in ("geometry", "buffer", "kv_shift", "q_shift", "out_shift", "kernels"):
+        for value in NO_COUNT:
+            if value == -1 and name.endswith("shift"):
+                continue
+            with pytest.raises(BadArgument, match=name):
+                KVCache(**{"geometry": g, "kv_shift": 8, name: value})
+
+
+def test_a_buffer_of_two_dimensions_is_refused() -> None:
+    g = Geometry(2, 4, 2, 4, window=6)
+    view = memoryview(bytearray(g.bytes() // 8 * 8 + 8)).cast("B", [g.bytes() // 8 + 1, 8])
+    with pytest.raises(BadArgument, match="buffer must be a writable bytearray or memoryview of bytes"):
+        KVCache(g, view)
 
 
 @pytest.mark.parametrize("shape", [[4, 2], [2, 4], [8, 1], [1, 8]])

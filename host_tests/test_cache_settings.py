@@ -63,3 +63,54 @@ def test_another_like_it_can_be_made() -> None:
     sizes = {name: told[name] for name in (*SHAPE, "window", "sinks", "capacity", "group")}
     again = cache_for(geometry_for(told["codec"], **sizes), **shifts)
     assert again.settings() == told
+
+
+def inside(g: Any) -> dict[str, Any]:
+    """Every size of a geometry, those of its element types too."""
+    return {k: {n: inside(o) for n, o in v.items()} if k == "types" else v for k, v in vars(g).items()}
+
+
+OF_GEOMETRY = (*SHAPE, "window", "sinks", "capacity", "codec", "group")
+CODECS = ("int8", "int8-int4", "float16", "float32", "sparse", "int4")
+MIXES = (
+    ["float16", "int8", "sparse", "int8"],
+    ["int8-int4", "int8-int4", "float32", "sparse"],
+    ["float32", "float16", "float16", "float32"],
+)
+WIDE = {"layers": 4, "heads": 4, "kv_heads": 2, "head_dim": 64}
+SIZES: list[dict[str, Any]] = [
+    {},
+    {"window": 40, "sinks": 0},
+    {"window": 40, "sinks": 3},
+    {"capacity": 40},
+    {"window": 20, "group": 8},
+    {"capacity": 40, "group_limit": 16},
+    {"window": 20, "group_limit": 64},  # sparse takes 32 at most, other types this
+]
+
+
+@pytest.mark.parametrize("codec", [*CODECS, *MIXES], ids=lambda c: c if isinstance(c, str) else "+".join(c))
+def test_the_same_geometry_can_be_made(codec: Any) -> None:
+    types = {codec} if isinstance(codec, str) else set(codec)
+    for sizes in SIZES:
+        if "group" in sizes and types <= {"float16", "float32"}:
+            continue  # these have none
+        if "int4" in types and sizes.get("group_limit") == 64:
+            continue  # 32 at most
+        geometry = geometry_for(codec, **WIDE, **sizes)
+        cache = cache_for(geometry)
+        told = cache.settings()
+        again = geometry_for(**{name: told[name] for name in OF_GEOMETRY})
+        assert inside(again) == inside(geometry)
+        assert cache_for(again).settings() == told
+
+
+@pytest.mark.parametrize("codec", CODECS[:-1])
+def test_the_same_paged_geometry_can_be_made(codec: str) -> None:
+    for sizes in SIZES:
+        if "group" in sizes and codec in ("float16", "float32"):
+            continue
+        geometry = PagedGeometry(**WIDE, codec=codec, block_tokens=4, **sizes)
+        told = Requests(geometry, geometry.pages).open(1).settings()
+        again = PagedGeometry(**{name: told[name] for name in (*OF_GEOMETRY, "block_tokens")})
+        assert inside(again) == inside(geometry)

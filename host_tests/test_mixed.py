@@ -381,3 +381,28 @@ def test_no_layer_sees_what_a_rollback_lost() -> None:
         want = [paged_cases.step(cache, token) for cache in alone]
         assert got == want[0][:half] + want[1][half:]
         assert mixed.visible() == alone[0].visible()
+
+
+def test_a_group_for_each_layer() -> None:
+    """A type may have another than the next, but the same wherever it is; a layer without scales has none."""
+    shape = {"layers": 4, "heads": 4, "kv_heads": 2, "head_dim": 64}
+    names = ["int8", "float16", "sparse", "int8"]
+    g = MixedGeometry(**shape, codec=names, group=[64, None, 8, 64])
+    assert [g.of(layer).group for layer in (0, 2, 3)] == [64, 8, 64]
+    assert MixedCache(g).settings()["group"] == [64, None, 8, 64]
+    one, each = (MixedGeometry(**shape, codec=names, group=group) for group in (8, (8, None, 8, 8)))
+    assert [vars(one.of(layer)) for layer in range(4)] == [vars(each.of(layer)) for layer in range(4)]
+    floats = MixedGeometry(**shape, codec=["float16", "float32"] * 2, group=[None] * 4)
+    assert floats.bytes() == MixedGeometry(**shape, codec=["float16", "float32"] * 2).bytes()
+    for group, said in (
+        ([64, None, 8, 32], "group 32: int8 has 64 in another layer"),
+        ([64, None, 8, None], "group None: int8 has 64 in another layer"),
+        ([1, None, 8, True], "group True: int8 has 1 in another layer"),
+        ([64, 8, 8, 64], "group 8: float16 has no scales"),
+        ([64, None, 64, 64], "group 64: sparse takes at most 32"),
+        ([64, None, 8], "group must be one number or 4 .one a layer., got .64, None, 8."),
+    ):
+        with pytest.raises(BadArgument, match=f"^{said}"):
+            MixedGeometry(**shape, codec=names, group=group)
+    with pytest.raises(BadArgument, match="^group 8: no layer has scales"):
+        MixedGeometry(**shape, codec=["float16", "float32"] * 2, group=8)

@@ -65,6 +65,6 @@ def _is_bytes(buffer):
         buffer[0] = 255
         unsigned = buffer[0] == 255
         buffer[0] = first
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):
         return False
     return unsigned and len(bytes(buffer[0:1])) == 1

@@ -108,7 +108,7 @@ class Geometry:
                     "window %r beside capacity %r: take one; with capacity nothing is evicted"
                     % (window, capacity)
                 )
-            if sinks:
+            if sinks is not None and whole("sinks", sinks, 0, _MAX_TOKENS):
                 raise BadArgument("sinks %r need a window; with capacity nothing is evicted" % (sinks,))
             self.capacity = self.window = whole("capacity", capacity, 1, _MAX_TOKENS)
             self.sinks = 0
@@ -118,12 +118,12 @@ class Geometry:
 
         n = kv_heads * head_dim
         self.width = n  # values of one K or V vector
+        limit = whole("group_limit", group_limit, 1, 4096)
         if not scaled:
             if group is not None:
                 raise BadArgument("group %r: %s has no scales" % (group, codec))
             group = n
         elif group is None:
-            limit = whole("group_limit", group_limit, 1, 4096)
             if codec == "sparse":
                 limit = min(limit, SPARSE_GROUP)
             group = default_group(kv_heads, head_dim, limit)

@@ -41,7 +41,8 @@ class MixedGeometry:
     """Shape of a cached sequence whose layers differ in element type.
 
     codec: an element type a layer, of those that a KVCache can have; else as Geometry. group: of the types
-    that have scales. of(layer) is the Geometry of what a layer stores. Raises BadArgument naming the option.
+    that have scales, or one a layer, the same for a type wherever it is, None for one without scales.
+    of(layer) is the Geometry of what a layer stores. Raises BadArgument naming the option.
 
     The buffer (SPEC.md): the blocks of the layers one after the other, each as a KVCache of its type has it;
     then the scratch, as long as the longest of the types'. With one type it is that KVCache's to the byte.
@@ -67,16 +68,24 @@ class MixedGeometry:
             raise BadArgument(
                 "codec must be a list of %r element types, one a layer, got %r" % (layers, codec)
             )
+        listed = isinstance(group, (list, tuple))
+        if listed and len(group) != layers:
+            raise BadArgument("group must be one number or %d (one a layer), got %r" % (layers, group))
         self.codec = tuple(codec)
         self.types = {}  # Geometry by element type, in the order of the first layer that has it
-        for name in self.codec:
+        of = {}  # the group asked for, by element type
+        for layer in range(layers):
+            name = self.codec[layer]
             if name == "int4":
                 raise BadArgument("codec int4 seals tokens of all layers together: name it for all or none")
             # What is no type at all, Geometry refuses; it may not even be a key.
             known = isinstance(name, str) and name in CODECS
-            if known and name in self.types:
-                continue
             scaled = not known or CODECS[name][2]
+            own = group[layer] if listed else group if scaled else None
+            if known and name in self.types:
+                if type(own) is not type(of[name]) or own != of[name]:
+                    raise BadArgument("group %r: %s has %r in another layer" % (own, name, of[name]))
+                continue
             self.types[name] = Geometry(
                 layers,
                 heads,
@@ -86,9 +95,12 @@ class MixedGeometry:
                 sinks=sinks,
                 capacity=capacity,
                 codec=name,
-                group=group if scaled else None,
+                group=own,
                 group_limit=group_limit,
             )
+            of[name] = own
+        if group is not None and not listed and not any([g.groups for g in self.types.values()]):
+            raise BadArgument("group %r: no layer has scales" % (group,))
         g = self.types[self.codec[0]]
         self.layers = layers
         self.heads = heads

@@ -107,6 +107,34 @@ def cases():
         )
     for value in (-1, 1.0, "4", True, 1 << 26):
         case("sinks=%r" % value, BadArgument, "sinks", lambda b, value=value: shape(sinks=value))
+    for value in ("", "0", False, 0.0, -1, [], 1 << 40):
+        case(
+            "sinks=%r and capacity" % (value,),
+            BadArgument,
+            "sinks must be",
+            lambda b, value=value: shape(capacity=8, sinks=value),
+        )
+    for value in (0, True, "8", None):
+        case(
+            "group_limit=%r beside group" % (value,),
+            BadArgument,
+            "group_limit",
+            lambda b, value=value: shape(group=4, group_limit=value),
+        )
+    for value in (4, "", False, [None, 4], [None], [None, "8"], [4, 8]):
+        case(
+            "group=%r of float32 and float16" % (value,),
+            BadArgument,
+            "group",
+            lambda b, value=value: shape(MixedGeometry, codec=["float32", "float16"], group=value),
+        )
+    for value in ([8, 4], [8, None], [8, True], [True, True], [8], [8, 8, 8], (8, 8.0)):
+        case(
+            "group=%r of two layers of int8" % (value,),
+            BadArgument,
+            "group",
+            lambda b, value=value: shape(MixedGeometry, codec=["int8", "int8"], group=value),
+        )
     for value in (0, -1, 2.5, "4", False, 1 << 40):
         case("capacity=%r" % value, BadArgument, "capacity", lambda b, value=value: shape(capacity=value))
     case("heads 6 of 4", BadArgument, ("heads 6", "kv_heads 4"), lambda b: Geometry(1, 6, 4, 4))
