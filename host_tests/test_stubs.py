@@ -43,6 +43,7 @@ KNOWN = {
     ("esp32", "boards/apps/stories/storage.py", 'stub for module named "rp2"'): "its ImportError is caught",
     ("rp2", "boards/apps/stories/app.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     ("esp32", "boards/apps/stories/app.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
+    **{(port, "mpy_kv/cpython.py", 'module named "ctypes"'): "runs under CPython alone" for port in STUBS},
     **{
         (port, f"boards/apps/bench/{file}", part): why
         for port in STUBS

@@ -5,7 +5,8 @@ allocated here at construction. After the first token append, prefill, attend, c
 allocate nothing (prove it with micropython.mem_total) where two things hold. The kernels are native: the
 plain ones allocate. And each argument of a layer is one of the last two arrays passed there: any other is
 checked anew, which makes some hundred bytes of garbage a call. Views are compared by address in a prefill:
-that allocates on boards whose RAM lies above 2^30. Nobody may resize or move the buffer.
+that allocates on boards whose RAM lies above 2^30. Under CPython numpy's arrays are checked at each call, as
+their type can be changed in place, and compared by address too. Nobody may resize or move the buffer.
 Cost: append O(width), attend O(visible tokens), commit O(layers), rollback O(1); none depends on how
 many tokens have passed.
 Ownership: k and v of a prefill are read until attend or commit, all other arguments are read or written

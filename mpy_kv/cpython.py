@@ -1,4 +1,7 @@
-"""The parts of the `micropython` module that mpy_kv uses, for CPython."""
+"""The parts of the `micropython` and `uctypes` modules that mpy_kv uses, for CPython."""
+
+_ANY = 0x11C  # PyBUF_FULL_RO: whatever lies in a buffer, in whatever order
+_calls = None
 
 
 def const(value):
@@ -7,3 +10,27 @@ def const(value):
 
 def native(function):
     return function
+
+
+def address(buf):
+    """Where in memory the bytes of a buffer begin, read-only ones too: of an array, numpy's, a view."""
+    global _calls
+    if _calls is None:
+        _calls = _load()
+    view = _calls[0]()
+    _calls[1](buf, view, _ANY)
+    at = view[0]
+    _calls[2](view)
+    return at or 0  # an empty one may have none
+
+
+def _load():
+    """(type of a Py_buffer as words, the first of which is the address; what fills it; what lets go of it)"""
+    import ctypes
+
+    get = ctypes.pythonapi.PyObject_GetBuffer
+    release = ctypes.pythonapi.PyBuffer_Release
+    get.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
+    release.argtypes = [ctypes.c_void_p]
+    release.restype = None
+    return ctypes.c_void_p * 11, get, release

@@ -24,7 +24,7 @@ from array import array
 
 from .kernels.tables import TABLES
 from .lend import lend
-from .port import MICROPYTHON, addressof
+from .port import MICROPYTHON, address
 
 # What a layer holds in this step. _CUT: a staged layer is being stored; after an exception its window
 # may be overwritten, so that it must be staged again before it is attended.
@@ -543,6 +543,8 @@ class Sequence:
         before = layer + len(self._mark)
         if x is not seen[before]:
             self._accept(x, name)
+            if not (MICROPYTHON or isinstance(x, (array, memoryview))):
+                return  # numpy's own type can be changed in place: it is looked at each time
         seen[before] = seen[layer]
         seen[layer] = x
 
@@ -580,6 +582,9 @@ class Sequence:
         v = len(self._staged_v[layer])
         if min(k, v) < n * self._e[_E_COUNT]:
             self._refuse("length", k, v, n)
+        if not MICROPYTHON:  # as in _admit
+            self._accept(self._staged_k[layer], "k")
+            self._accept(self._staged_v[layer], "v")
 
     def _check_apart(self, out):
         """What is staged, of any layer, is read after rows of `out` are written."""
@@ -596,13 +601,13 @@ class Sequence:
     def _spoils(self, out, x, kv):
         """Whether writing `out` row by row changes rows of x (k or v; or a query) before they are read.
 
-        Two arrays are the same or apart; views are compared by address, on ports that have one.
+        Two arrays are the same or apart; views, and numpy's arrays, are compared by address.
         """
         if out is x:
             return kv  # a row of q is read before its result is written
-        if not MICROPYTHON or not (type(out) is memoryview or type(x) is memoryview):
+        if MICROPYTHON and not (type(out) is memoryview or type(x) is memoryview):
             return False
-        d = addressof(out) - addressof(x)
+        d = address(out) - address(x)
         size = self._turn[_STEP] * (2 if self._int16 else 4)
         if kv:
             return 0 - self._a[_HEADS] * self._a[_HEAD_DIM] * size < d < self._e[_E_COUNT] * size

@@ -9,10 +9,26 @@ from array import array
 
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import BadArgument
-from mpy_kv.port import addressof
+from mpy_kv.port import address
 
 N = 3  # tokens of a prefill
 KV, Q = 8, 16  # values of a row
+
+# (argument, where `out` begins after it, what must come of it): see views()
+VIEWS = (
+    ("k", 0, "refused"),
+    ("k", N * KV - 1, "refused"),
+    ("k", N * KV, "right"),
+    ("v", 1 - N * Q, "refused"),
+    ("v", 0 - N * Q, "right"),
+    ("q", 0, "right"),
+    ("q", -Q, "right"),
+    ("q", 1, "refused"),
+    ("q", N * Q - 1, "refused"),
+    ("q", N * Q, "right"),
+    ("qs", 0, "right"),
+    ("qs", Q, "refused"),
+)
 
 
 def floats(count, seed):
@@ -109,10 +125,11 @@ def staged_elsewhere(kernel_set, which, n):
     return wrong
 
 
-def views(kernel_set, name, at):
-    """`out` begins `at` values into a view that begins with argument `name`; True: it may."""
+def views(kernel_set, name, at, view=memoryview, other=None):
+    """What comes of an `out` that begins `at` values after argument `name`, both parts of view(array);
+    other: makes the argument of its part."""
     size = N * (KV if name in "kv" else Q)
-    memory = memoryview(floats(4 * N * Q, 1))
+    memory = view(floats(4 * N * Q, 1))
     start = 2 * N * Q
     given = {"k": floats(N * KV, 1), "v": floats(N * KV, 2), "q": floats(N * Q, 3), "qs": floats(N * Q, 4)}
     alone = bytes(memory)
@@ -124,6 +141,8 @@ def views(kernel_set, name, at):
     cache.attend(0, given["q"], want, given["qs"], N)
 
     given[name] = memory[start : start + size]
+    if other:
+        given[name] = other(given[name])
     out = memory[start + at : start + at + N * Q]
     cache = cache_of(kernel_set)
     cache.prefill(0, given["k"], given["v"], N)
@@ -161,21 +180,8 @@ def complaints(kernel_set):
         for n in (1, N):
             name = "out is %s of the other layer, %d tokens" % ("kv"[which], n)
             found[name] = staged_elsewhere(kernel_set, which, n)
-    if addressof(bytearray(1)):
-        for name, at, want in (
-            ("k", 0, "refused"),
-            ("k", N * KV - 1, "refused"),
-            ("k", N * KV, "right"),
-            ("v", 1 - N * Q, "refused"),
-            ("v", 0 - N * Q, "right"),
-            ("q", 0, "right"),
-            ("q", -Q, "right"),
-            ("q", 1, "refused"),
-            ("q", N * Q - 1, "refused"),
-            ("q", N * Q, "right"),
-            ("qs", 0, "right"),
-            ("qs", Q, "refused"),
-        ):
+    if address(bytearray(1)):
+        for name, at, want in VIEWS:
             got = views(kernel_set, name, at)
             found["out at %s + %d" % (name, at)] = None if got == want else got
     return found
