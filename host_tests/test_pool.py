@@ -316,6 +316,7 @@ CORRUPTIONS = {
     "a free block locked": lambda p: p._word.__setitem__(2, -1 - p._word[2] | 1 << 29),
     "another block's handle": lambda p: p._word.__setitem__(2, p._word[3]),
     "another pool's handle": lambda p: p._word.__setitem__(2, p._word[2] - 8),
+    "wraps half counted": lambda p: p._meta.__setitem__(fixed.WRAPS, -2),
     "waste miscounted": lambda p: p._meta.__setitem__(fixed.WASTE, 3),
     "waste of a free block": lambda p: p._meta.__setitem__(fixed.FIRST + 3, 4),
     "more waste than there is": lambda p: p._meta.__setitem__(fixed.FIRST, 64),
@@ -382,6 +383,7 @@ def test_a_batch_that_is_cut_short_is_done_or_undone(freeing: bool) -> None:
     for ages in ((), (1, 1, 0, 1, 0, 0)):
         for lines in range(80):
             pool = pool_of(8)
+            pool._meta[fixed.WRAPS] = 5
             for i, left in enumerate(ages):
                 aged(pool, i, left)
             keep = [pool.alloc(BLOCK) for _ in range(2)]
@@ -390,10 +392,13 @@ def test_a_batch_that_is_cut_short_is_done_or_undone(freeing: bool) -> None:
             if freeing:
                 pool.alloc_many(4, 60, out)
                 move = partial(pool.free_many, out, 4)
+            freed = pool.stats()["free_count"]
             if not pool_cases.cut_short(where, lines, move):
                 break
             assert pool.check() == 0
             assert pool.stats()["used_blocks"] in (2, 6)
+            given = 6 - pool.stats()["used_blocks"] if freeing else 0
+            assert pool.stats()["free_count"] == freed + given
             if pool.stats()["used_blocks"] == (6 if freeing else 2):
                 move()
             for handle in keep:
@@ -417,6 +422,32 @@ def test_a_cut_batch_leaves_a_stale_handle_stale() -> None:
     pool.free(a)
     with pytest.raises(BadHandle):
         pool.free(b)
+
+
+@pytest.mark.parametrize("count", [5, 0x3FFFFFFE, 0x3FFFFFFF])
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_cut_batch_counts_what_came_round_if_it_was_done(count: int, listed: bool) -> None:
+    """Cut before or after its blocks are in the stack. Two of three come round; the count does at 2^30."""
+    pool = pool_of(4)
+    for i, left in enumerate((1, 1, 3)):
+        aged(pool, i, left)
+    for _ in range(2):  # the second time, if not before
+        handles = [pool.alloc(BLOCK) for _ in range(3)]
+        before = list(pool._word[:3])
+        pool._meta[fixed.WRAPS] = count
+        pool.free_many(handles[::-1], 3)
+        if pool._meta[fixed.WRAPS] != count:
+            break
+    after = list(pool._word[:3])
+    come_round = (count + 2) & 0x3FFFFFFF
+    assert pool._meta[fixed.WRAPS] == come_round
+    pool._meta[fixed.WRAPS] = -1 - come_round
+    if not listed:
+        pool._meta[fixed.TOP] -= 3
+    assert refusals.half_given(pool._meta, pool._word, handles[::-1], 3) == 0
+    assert pool._meta[fixed.WRAPS] == (come_round if listed else count)
+    assert list(pool._word[:3]) == (after if listed else before)
+    assert pool.check() == 0
 
 
 def test_a_refused_batch_says_why() -> None:

@@ -78,4 +78,4 @@ def check(meta, word, block_bytes):
         waste += lost
         if lost < 0 or lost >= block_bytes or (w < 0 and lost):
             bad += 1  # more lost than there is, or of a free block
-    return bad + (locks != meta[LOCKS]) + (waste != meta[WASTE])
+    return bad + (locks != meta[LOCKS]) + (waste != meta[WASTE]) + (meta[WRAPS] < 0)

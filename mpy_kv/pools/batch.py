@@ -55,9 +55,13 @@ def give_blocks(meta, word, handles, n):
         for k in range(done):
             word[handles[k] & mask] = handles[k]
         return -2 - done
-    meta[0] = top + n
     if wraps:
-        meta[6] = (meta[6] + wraps) & 0x3FFFFFFF
+        # Below 0 while it is open whether the blocks will be in the stack: then half_given sets it right.
+        meta[6] = -1 - ((meta[6] + wraps) & 0x3FFFFFFF)
+        meta[0] = top + n
+        meta[6] = -1 - meta[6]
+    else:
+        meta[0] = top + n
     if meta[4]:
         for k in range(n):
             i = handles[k] & mask

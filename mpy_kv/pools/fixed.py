@@ -64,6 +64,7 @@ def give_block(meta, word, handle):
     if word[i] != handle:
         return -2
     following = handle + meta[2]
+    # Nothing comes between the stores from here on: native code without a loop or a call. A batch has loops.
     if following > 536870911:
         if handle > 536870911:  # what a locked block's word looks like is no handle
             return -2

@@ -5,7 +5,7 @@ Lent (mpy_kv/lend.py), for the texts take memory. `pool` is the FixedPool, uncha
 """
 
 from ..errors import BadArgument, BadHandle, Locked, PoolFull
-from .fixed import BLOCKS, FIRST, LOCKS, MASK, STEP, TOP, WASTE
+from .fixed import BLOCKS, FIRST, LOCKS, MASK, STEP, TOP, WASTE, WRAPS
 
 
 def size(pool, size):
@@ -95,7 +95,7 @@ def half_given(meta, word, handles, n):
     What it had begun to free is marked as free and not in the stack.
     """
     mask = meta[MASK]
-    code = 0
+    code = back = 0
     for k in range(n):
         handle = handles[k]
         if type(handle) is not int:
@@ -103,13 +103,17 @@ def half_given(meta, word, handles, n):
             break
         i = handle & mask
         following = handle + meta[STEP]
-        if following >> 29:
+        wrapped = following >> 29 != 0
+        if wrapped:
             following -= (1 << 29) - 2 * meta[STEP]
         if i < meta[BLOCKS] and word[i] == -1 - following:
             if _listed(meta, word, i):
                 meta[FIRST + i] = 0
             else:
                 word[i] = handle
+                back += wrapped
+    if meta[WRAPS] < 0:
+        meta[WRAPS] = (-1 - meta[WRAPS] - back) & 0x3FFFFFFF
     meta[WASTE] = sum(meta[FIRST:])
     return code
 
