@@ -217,6 +217,20 @@ def test_a_rollback_into_a_found_block_leaves_it_as_it_is() -> None:
     assert requests.check() == 0
 
 
+@pytest.mark.parametrize("tokens", [3, 4, 6])
+def test_after_a_rollback_beyond_its_window_a_request_adds_to_no_chain(tokens: int) -> None:
+    """The block of the token before is another's: what is stored then is not what follows the old chain."""
+    requests = requests_of(12, None, 1, window=1, sinks=0)
+    one = requests.open()
+    run(one, list(range(tokens)))
+    one.rollback(tokens - 1)
+    assert (one.length, one.visible()) == (1, [])
+    step(one, 77)
+    assert requests.lookup([*range(tokens), 77, 0]) == tokens
+    assert requests.lookup([0, 77, 0]) == 1
+    assert requests.check() == one.check() == 0
+
+
 # ISO-2, 5, 6, 7
 
 
