@@ -28,6 +28,7 @@ NO_ROOM = (
     "does not fit: MemoryError: an arena of 295712 bytes, 256 blocks of 16 tokens, in a heap of 162,272;"
     " lower --requests, --tokens, --window or --block-tokens\n"
 )
+LONGER = "take a longer one, or a smaller --block-tokens"
 DRAGON = "Once upon a time, there was a little dragon who lived in a big forest. One day"
 
 
@@ -101,6 +102,28 @@ def test_one_that_differs_is_named(told, model, monkeypatch) -> None:
     assert (status, err) == (1, "kvlab: error: story 2 is not what it is when told alone\n")
     assert figures["equal_to_single"] is False
     assert [one["equal_to_single"] for one in figures["stories"]] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("words", "reused", "why"),
+    [
+        ([2, "--block-tokens", 6], 0, f"nothing is shared: its 5 tokens fill no block of 6; {LONGER}"),
+        ([2, "--block-tokens", 5], 0, "nothing is shared: at least one token of a prompt is computed anew"),
+        ([2, "--block-tokens", 4], 4, None),
+        ([1], 0, "one story has nobody to share it with: take more --requests"),
+    ],
+    ids=["less than a block", "just a block", "a block and more", "one story"],
+)
+def test_a_prefix_that_saves_nothing_says_why(model, tmp_path, capfd, words, reused, why) -> None:
+    """Of five tokens: BOS, a space, and three letters."""
+    path = tmp_path / "told.json"
+    asked = ["stories", "--model", model, "--tokens", 2, "--shared-prefix", "the", "--json", path]
+    status = cli.main([*map(str, asked), "--requests", *map(str, words)])
+    said = " ".join(capfd.readouterr().out.split())  # wherever its lines end
+    assert status == 0
+    assert json.loads(path.read_text())["reused_tokens"] == reused
+    assert ("--shared-prefix" in said) is (why is not None)
+    assert why is None or f"--shared-prefix {why}" in said
 
 
 @pytest.mark.parametrize(
