@@ -1,5 +1,7 @@
 """The parts of the `micropython` and `uctypes` modules that mpy_kv uses, for CPython."""
 
+from array import array
+
 _ANY = 0x11C  # PyBUF_FULL_RO: whatever lies in a buffer, in whatever order
 _calls = None
 
@@ -34,3 +36,21 @@ def _load():
     release.argtypes = [ctypes.c_void_p]
     release.restype = None
     return ctypes.c_void_p * 11, get, release
+
+
+def look_each_time(sequence):
+    """Have a class of sequences check numpy's arrays at each call: their type can be changed in place."""
+    admit, check_staged = sequence._admit, sequence._check_staged
+
+    def _admit(self, seen, layer, x, name):
+        if isinstance(x, (array, memoryview)):
+            admit(self, seen, layer, x, name)
+        else:
+            self._accept(x, name)
+
+    def _check_staged(self, layer, n):
+        check_staged(self, layer, n)
+        self._accept(self._staged_k[layer], "k")
+        self._accept(self._staged_v[layer], "v")
+
+    sequence._admit, sequence._check_staged = _admit, _check_staged

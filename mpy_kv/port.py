@@ -40,15 +40,6 @@ except ImportError:
         return 0
 
 
-# Of what may lie over what, where addressof() has none.
-if MICROPYTHON:
-    address = addressof
-else:
-    from . import cpython
-
-    address = cpython.address
-
-
 def ints(first, zeros=0, kind="i"):
     """The small ints `first`, then `zeros` times 0: a sequence to be changed in place, never resized.
 

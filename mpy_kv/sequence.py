@@ -24,7 +24,7 @@ from array import array
 
 from .kernels.tables import TABLES
 from .lend import lend
-from .port import MICROPYTHON, address
+from .port import MICROPYTHON, addressof
 
 # What a layer holds in this step. _CUT: a staged layer is being stored; after an exception its window
 # may be overwritten, so that it must be staged again before it is attended.
@@ -543,8 +543,6 @@ class Sequence:
         before = layer + len(self._mark)
         if x is not seen[before]:
             self._accept(x, name)
-            if not (MICROPYTHON or isinstance(x, (array, memoryview))):
-                return  # numpy's own type can be changed in place: it is looked at each time
         seen[before] = seen[layer]
         seen[layer] = x
 
@@ -582,9 +580,6 @@ class Sequence:
         v = len(self._staged_v[layer])
         if min(k, v) < n * self._e[_E_COUNT]:
             self._refuse("length", k, v, n)
-        if not MICROPYTHON:  # as in _admit
-            self._accept(self._staged_k[layer], "k")
-            self._accept(self._staged_v[layer], "v")
 
     def _check_apart(self, out):
         """What is staged, of any layer, is read after rows of `out` are written."""
@@ -607,7 +602,7 @@ class Sequence:
             return kv  # a row of q is read before its result is written
         if MICROPYTHON and not (type(out) is memoryview or type(x) is memoryview):
             return False
-        d = address(out) - address(x)
+        d = addressof(out) - addressof(x)
         size = self._turn[_STEP] * (2 if self._int16 else 4)
         if kv:
             return 0 - self._a[_HEADS] * self._a[_HEAD_DIM] * size < d < self._e[_E_COUNT] * size
@@ -627,3 +622,10 @@ class Sequence:
     def _refuse(self, what, *about):
         """Raise the error `what`. Its texts are lent: most programs meet none."""
         getattr(lend("mpy_kv.refusals"), what)(self, *about)
+
+
+if not MICROPYTHON:
+    from . import cpython
+
+    addressof = cpython.address  # of port.py it is 0 there
+    cpython.look_each_time(Sequence)

@@ -9,7 +9,7 @@ from array import array
 
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import BadArgument
-from mpy_kv.port import address
+from mpy_kv.sequence import addressof
 
 N = 3  # tokens of a prefill
 KV, Q = 8, 16  # values of a row
@@ -180,7 +180,7 @@ def complaints(kernel_set):
         for n in (1, N):
             name = "out is %s of the other layer, %d tokens" % ("kv"[which], n)
             found[name] = staged_elsewhere(kernel_set, which, n)
-    if address(bytearray(1)):
+    if addressof(bytearray(1)):
         for name, at, want in VIEWS:
             got = views(kernel_set, name, at)
             found["out at %s + %d" % (name, at)] = None if got == want else got
