@@ -84,12 +84,12 @@ def test_sources_take_the_heap_that_is_said(qemu, scripts: dict[str, Path]) -> N
 LARGE = """
 {}
 from mpy_kv import Geometry, KVCache
-g = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=416)
+g = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=412)
 {}
 cache = KVCache(g, buffer)
 print(g.bytes())
 """
-BYTES = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=416).bytes()
+BYTES = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=412).bytes()
 
 
 def test_a_buffer_before_the_imports_finds_room(qemu) -> None:
