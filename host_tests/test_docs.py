@@ -117,6 +117,8 @@ def test_lines_end_as_they_did(end):
         (INSTRUCTIONS, "+1.3 %", "+2.2 %", True),
         (INSTRUCTIONS, "+1.3 %", "-1.3 %", False),
         (INSTRUCTIONS, "+1.3 %", "+2.4 %", False),
+        (INSTRUCTIONS, "(0.00 % .. +0.5 %)", "(-0.01 % .. +0.5 %)", True),
+        (INSTRUCTIONS, "int8-4", "int8+4", False),
         (INSTRUCTIONS, "| 16.6 |", "| 16.7 |", True),
         (INSTRUCTIONS, "| 16.6 |", "| 16.8 |", False),
         (Tolerance(absolute=1), "1 %", "1", False),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_NUMBER = re.compile(r"(\d(?:[\d,]*\d)?(?:\.\d+)?)( ?%)?")
+# A sign is one where no word or number stands right before it: 0.00 and +0.01 lie near each other.
+_NUMBER = re.compile(r"((?:(?<![\w.])[+-])?\d(?:[\d,]*\d)?(?:\.\d+)?)( ?%)?")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Tolerance:
         if bool(told[1]) is not bool(found[1]):
             return False
         a, b = (float(text.replace(",", "")) for text, _ in (told, found))
-        room = max(self.absolute, self.relative * b)
+        room = max(self.absolute, self.relative * abs(b))
         if self.relative:
             room += 10.0 ** -len(found[0].partition(".")[2])
         if told[1]:
