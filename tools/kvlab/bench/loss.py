@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 
 from kvlab.bench.stored import DeviceCodec
 from kvlab.errors import FellShort
+from kvlab.models.corpus import check_context, read_passages
+from kvlab.models.image import convert
+from kvlab.models.load import load_checkpoint
 from kvlab.models.reference import Reference, cross_entropy
 from unix_port import port, processes
 
@@ -77,6 +80,40 @@ class Kept:
 
 EVERYTHING = Kept()
 
+GROUPS = (32, 8)  # of int8 keys and values, where a model's heads can have them
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model in float32 and as a board's image, the passages to judge it on, and the groups it can have."""
+
+    model: Reference
+    image: bytes
+    passages: Sequence[Passage]
+    groups: Sequence[int]
+
+
+def prepared(
+    path: Path,
+    text: Path,
+    tokenizer: Path | None = None,
+    limit: int | None = None,
+    converting: Callable[[int], None] = lambda _n: None,
+) -> Prepared:
+    """Of the checkpoint at `path` and the first `limit` passages of `text`. BadInput."""
+    checkpoint, words = load_checkpoint(path, tokenizer, option="--model")
+    c = checkpoint.config
+    check_context(c, f"--model {path.name}")
+    groups = [g for g in GROUPS if (c.kv_heads * c.head_dim) % g == 0 and _share(g, c.head_dim)]
+    passages = read_passages(text, words, max_tokens=c.seq_len, limit=limit)
+    image = convert(checkpoint, words, done=converting)
+    return Prepared(Reference(c, checkpoint.weights, np.float32), image, passages, groups)
+
+
+def _share(group: int, head_dim: int) -> bool:
+    """Whether groups are whole heads or parts of one."""
+    return head_dim % group == 0 or group % head_dim == 0
+
 
 class Tally:
     """Sums over predicted tokens."""
@@ -91,16 +128,11 @@ class Tally:
 
 
 def _judge(
-    model: Reference,
-    image: bytes,
-    passages: Sequence[Passage],
-    window: int,
-    groups: Sequence[int],
-    kept: Kept,
-    done: Callable[[int], None],
+    ready: Prepared, passages: Sequence[Passage], window: int, kept: Kept, done: Callable[[int], None]
 ) -> Tally:
     """One worker's share."""
     tally = Tally()
+    model, image, groups = ready.model, ready.image, ready.groups
     c = model.config
     with ExitStack() as running:
         codecs = {g: running.enter_context(DeviceCodec(c.kv_heads, c.head_dim, g)) for g in groups}
@@ -126,26 +158,22 @@ def _judge(
 
 
 def measure(
-    model: Reference,
-    image: bytes,
-    passages: Sequence[Passage],
-    groups: Sequence[int],
-    kept: Kept = EVERYTHING,
-    done: Callable[[int], None] = lambda _n: None,
+    ready: Prepared, kept: Kept = EVERYTHING, done: Callable[[int], None] = lambda _n: None
 ) -> dict[str, Any]:
-    """The figures of `kvlab bench loss`. `groups`: group sizes of int8 storage to measure alone.
+    """The figures of `kvlab bench loss`.
 
     int8_gN_ppl_pct: change of perplexity when only keys and values are stored as int8 in groups
     of N and all else stays float32. device_change_pct: change of the loss in nats, whole pipeline.
     policies: of each, the device's loss and its change of perplexity against the device that keeps all.
     """
+    passages = ready.passages
     longest = max(len(p) - 1 for p in passages)
     workers = min(os.cpu_count() or 1, len(passages))
     shares = [passages[i::workers] for i in range(workers)]
     tallies = []
     with ThreadPoolExecutor(workers) as pool:
         with processes.signals_held():
-            jobs = [pool.submit(_judge, model, image, share, longest, groups, kept, done) for share in shares]
+            jobs = [pool.submit(_judge, ready, share, longest, kept, done) for share in shares]
         for job in processes.as_completed(jobs):
             tallies.append(job.result())
     tokens = sum(t.tokens for t in tallies)
@@ -159,7 +187,7 @@ def measure(
         "device_change_pct": 100 * (device_nats / float_nats - 1),
         "top1_pct": 100 * sum(t.agree for t in tallies) / tokens,
     }
-    for g in groups:
+    for g in ready.groups:
         nats = sum(t.stored_nats[g] for t in tallies) / tokens
         figures[f"int8_g{g}_ppl_pct"] = 100 * float(np.expm1(nats - float_nats))
     if kept.policies:

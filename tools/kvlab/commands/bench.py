@@ -15,7 +15,6 @@ from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-GROUPS = (32, 8)
 
 
 @click.group()
@@ -478,35 +477,20 @@ def loss_command(
     """
     if bool(policies) != (budget is not None):
         raise BadInput("--policy and --budget belong together: give both or neither")
-    import numpy as np
-
     from kvlab.bench import loss
     from kvlab.models import calibrate
-    from kvlab.models.corpus import check_context, read_passages
-    from kvlab.models.image import convert
-    from kvlab.models.load import load_checkpoint
-    from kvlab.models.reference import Reference
 
     path = shipped.find(model, "--model", ".bin")
     where = options.existing_file(text, "--text")
     named = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
-    checkpoint, words = load_checkpoint(path, named, option="--model")
-    c = checkpoint.config
-    check_context(c, f"--model {path.name}")
-    if budget is not None and budget > c.seq_len:
-        raise BadInput(f"--budget {budget}: {path.name} was trained for {c.seq_len} tokens: lower it")
-    groups = [
-        g
-        for g in GROUPS
-        if (c.kv_heads * c.head_dim) % g == 0 and (c.head_dim % g == 0 or g % c.head_dim == 0)
-    ]
-    found = read_passages(where, words, max_tokens=c.seq_len, limit=passages)
     with output.progress("Converting", calibrate.STEPS) as done:
-        image = convert(checkpoint, words, done=done)
-    reference = Reference(c, checkpoint.weights, np.float32)
+        ready = loss.prepared(path, where, named, passages, done)
+    context = ready.model.config.seq_len
+    if budget is not None and budget > context:
+        raise BadInput(f"--budget {budget}: {path.name} was trained for {context} tokens: lower it")
     kept = loss.Kept(policies, budget or 0)
-    with output.progress("Passages", len(found) * (1 + len(policies))) as done:
-        figures = loss.measure(reference, image, found, groups, kept, done)
+    with output.progress("Passages", len(ready.passages) * (1 + len(policies))) as done:
+        figures = loss.measure(ready, kept, done)
     rows = [
         ("text", f"{figures['passages']:,} passages, {figures['tokens']:,} predicted tokens"),
         ("float32", f"{figures['float32_nats']:.4f} nats/token"),
@@ -521,7 +505,7 @@ def loss_command(
             f"int8 keys and values alone, groups of {g}",
             f"{figures[f'int8_g{g}_ppl_pct']:+.3f} % perplexity",
         )
-        for g in groups
+        for g in ready.groups
     ]
     rows += [
         (
