@@ -568,6 +568,16 @@ def test_a_step_goes_on_after_a_refusal() -> None:
     assert requests.check() == 0
 
 
+@pytest.mark.parametrize("shape", [{}, {"capacity": None, "window": 8}], ids=["capacity", "window"])
+def test_place_refuses_what_no_block_is_there_for(shape: dict) -> None:
+    one = requests_of(16, **shape).open()
+    run(one, list(range(5)))
+    one.place(0, "k", 7)
+    for position in (8, 64, 1000) if not shape else (8, 11):
+        with pytest.raises(BadArgument, match=f"^position {position} is in no block of the request$"):
+            one.place(0, "k", position)
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

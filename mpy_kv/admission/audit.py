@@ -86,13 +86,13 @@ def check(queue):
 def _ring(queue, head):
     """The nodes of a ring without its head; None if its links are broken."""
     ring = []
-    at = queue._nxt[head]
+    before, at = head, queue._nxt[head]
     while at != head:
-        if at >= queue.tickets or queue._prv[queue._nxt[at]] != at or len(ring) > queue.tickets:
+        if at >= queue.tickets or queue._prv[at] != before:
             return None
         ring.append(at)
-        at = queue._nxt[at]
-    return ring
+        before, at = at, queue._nxt[at]
+    return ring if queue._prv[head] == before else None
 
 
 def refuse_request(task, prompt_tokens, max_tokens, priority, levels):

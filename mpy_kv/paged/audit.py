@@ -89,7 +89,7 @@ def _rows(requests):
         table = [requests.table[c] for c in cells if requests.table[c] < n]
         held = table + [requests.undo[c] for c in cells if requests.undo[c] < n]
         if not requests.open_rows[row]:
-            bad += len(held) + requests.held[row] + requests.share[row]
+            bad += len(held) + (requests.held[row] != 0) + (requests.share[row] != 0)
             continue
         bad += len(set(table)) != len(table)  # a block twice in one table
         bad += requests.held[row] != len(held)

@@ -1,6 +1,6 @@
 """What a Request says when it refuses: one function a reason, each raises. Lent (mpy_kv/lend.py)."""
 
-from ..errors import BadHandle, Locked, NoRoom
+from ..errors import BadArgument, BadHandle, Locked, NoRoom
 
 
 def closed(request):
@@ -9,6 +9,10 @@ def closed(request):
 
 def locked(request):
     raise Locked("the request is locked: unlock it before closing")
+
+
+def unplaced(position):
+    raise BadArgument("position %r is in no block of the request" % (position,))
 
 
 def _no_room(request, why, needed, free):

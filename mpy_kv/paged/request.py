@@ -165,12 +165,16 @@ class Request(Sequence):
         return ((high - 1) // g.block_tokens - g.ring_pages + 1) * g.block_tokens
 
     def place(self, layer, which, position):
-        """As KVCache.place."""
+        """As KVCache.place; BadArgument where no block is there for the position."""
         self._alive()
         self._check_place(layer, which, position)
         g = self.geometry
         requests = self.requests
-        block = requests.table[self._base + g.entry(position // g.block_tokens)]
+        block = requests.n
+        if g.capacity is None or position < g.capacity:
+            block = requests.table[self._base + g.entry(position // g.block_tokens)]
+        if block == requests.n:
+            lend("mpy_kv.paged.refusals").unplaced(position)
         return g.place(requests.blocks.at[block] + self._codes[layer], which, position)
 
     # The step

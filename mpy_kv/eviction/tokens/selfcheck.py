@@ -76,7 +76,7 @@ def _watched(kernels, kind, hole, rows, most):
     plan = _plan(HOLE=hole, ROWS=rows, COUNT=_RING - 1, SEEN=_SINKS, THRESHOLD=900, DOWN=3, UP=rows >> 5)
     n = _SINKS + _RING
     plan[T.ACC : T.ACC + n] = array("i", _noise(n, hole, 1800))
-    old = array("i", _noise(_RING, rows, most) + [5 * hole, most])
+    old = array("i", _noise(_RING, rows, most) + [5 * hole % 25, most])  # halved 20 times at most
     new = array("i", [0] * (_RING + 2))
     kernels.watch(plan, old, new, kind)
     return list(new)
