@@ -1,12 +1,13 @@
 """Long lives of every structure: calls drawn by chance, right and wrong ones, told line by line.
 
 A line is a call and what came of it: its result, or the refusal with its text and numbers; then what the
-structure says of itself. Nothing else than public methods is asked.
+structure says of itself, and of its own numbers those that decide what the next call may do.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import sys
 import zlib
 from array import array
@@ -22,8 +23,13 @@ from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
 from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import KVError, NoRoom
+from mpy_kv.kernels import params as P
+from mpy_kv.kernels.family import KernelSet
+from mpy_kv.kernels.int4 import params as P4
 from mpy_kv.mixed import MixedCache, MixedGeometry
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.paged.prefix import ENTRIES, FREE, REUSABLE, TOP, USED
+from mpy_kv.paged.requests import BOUND, BUSY, COMMON, PINNED
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
@@ -54,10 +60,17 @@ class Life:
     def state(self) -> str:
         raise NotImplementedError
 
+    def subject(self) -> Any:
+        """The structure."""
+        return next(
+            vars(self)[name] for name in ("pool", "queue", "one", "cache", "all") if name in vars(self)
+        )
+
     def lines(self, count: int) -> Iterator[str]:
+        yield f"{public(self.subject())}"
         for _ in range(count):
             self.turn()
-            yield "; ".join(self.told) + " | " + self.state()
+            yield re.sub(r" at 0x\w+", "", "; ".join(self.told) + " | " + self.state())
             self.told.clear()
 
     def arg(self, right: Any) -> Any:
@@ -86,6 +99,21 @@ def _brief(x: Any) -> str:
     if isinstance(x, (bool, int, float, str, type(None), tuple, list, dict, bytes, array)):
         return repr(x)
     return type(x).__name__
+
+
+def public(made: Any) -> dict[str, Any]:
+    """Attributes that a program may read."""
+    found = {}
+    for name in dir(made):
+        if name[0] != "_" and name not in ("reasons",):
+            value = getattr(made, name)
+            if isinstance(value, (bool, int, str, tuple, type(None))):
+                found[name] = value
+            elif name == "geometry":
+                found[name] = {k: v for k, v in public(value).items() if k != name}
+            elif name == "kernels":
+                found[name] = (value.name, value.codec) if hasattr(value, "codec") else value.name
+    return found
 
 
 # --- pools
@@ -417,7 +445,8 @@ class Steps(Life):
 
     def state(self) -> str:
         c = self.cache
-        return f"{c.stats()} {c.visible()} {c.sink_query_position(1)} {c.check()}"
+        kept = [list(c._turn)[1:6], c._floor, list(getattr(c, "_over", ())), getattr(c, "_uneven", None)]
+        return f"{c.stats()} {c.visible()} {c.sink_query_position(1)} {c.check()} {kept}"
 
     def turn(self) -> None:
         rng, c = self.rng, self.cache
@@ -450,7 +479,7 @@ class Steps(Life):
                 self.do(c.prefill, layer, k, v, n)
             if attended or layer:
                 self.do(c.attend, layer, q, out, qs if sinks else None, n)
-                self.told.append(_brief(out))
+                self.told.append(f"{_brief(out)} {runs(c)}")
         if layers == LAYERS:
             self.commit(n)
 
@@ -460,6 +489,8 @@ class Steps(Life):
     def looked(self) -> None:
         rng, c = self.rng, self.cache
         self.do(c.settings)
+        buffer, parameters = c.kernel_arguments()
+        self.told.append(f"{len(buffer)} {list(parameters)}")
         position = rng.choice([*c.visible(), 3, c.length, 0])
         which = rng.choice(("k", "v", "x"))
         layer = self.arg(rng.randrange(LAYERS))
@@ -473,9 +504,11 @@ class Steps(Life):
         rng, c = self.rng, self.cache
         k = self.vectors(1, 0, WIDTH, 0)
         q = self.vectors(1, 0, WIDTH * 2, 0)
-        kind = rng.randrange(9)
+        kind = rng.randrange(11)
         if kind == 0:
             self.do(c.append, rng.choice(WRONG), k, k)
+        elif kind > 8:
+            self.cut()
         elif kind == 1:
             self.do(c.append, 0, k, rng.choice((k[:-1], k + k[:1], [1.0], b"ab", array("d", [1.0] * WIDTH))))
         elif kind == 2:
@@ -493,6 +526,34 @@ class Steps(Life):
         else:
             self.do(c.prefill, rng.choice((0, 1, 2, True)), k, k, 1)
             self.commit(1)
+
+    def cut(self) -> None:
+        """A prefill of which one row cannot be stored, and what may follow."""
+        rng, c = self.rng, self.cache
+        n = rng.randint(1, self.several)
+        k, v = (self.vectors(n, role, WIDTH, 0) for role in (0, 1))
+        if not self.shifts:
+            rng.choice((k, v))[rng.randrange(n * WIDTH)] = rng.choice((float("nan"), 1e9))
+        q = self.vectors(n, 2, HEADS * HEAD_DIM, 0)
+        out = array(q.typecode, bytes(q.itemsize * len(q)))
+        self.do(c.prefill, 0, k, v, n)
+        for _ in range(rng.randint(0, 2)):
+            self.do(c.attend, 0, q, out, None, n)
+        if rng.random() < 0.5:
+            self.do(c.prefill, 1, k, v, n)
+            self.commit(n)
+        if rng.random() < 0.3:
+            self.do(c.prefill, 0, self.vectors(n, 0, WIDTH, 0), self.vectors(n, 1, WIDTH, 0), n)
+            self.do(c.attend, 0, q, out, None, n)
+
+
+def runs(sequence: Any) -> list[int]:
+    """What the kernels were told to see: how many tokens, and the runs of their slots."""
+    a = sequence.kernel_arguments()[1]
+    assert a[P.N] == sum(a[P.RUN + 2 : P.RUN + 4 * a[P.RUNS] : 4]) + (
+        a[P4.SEALED] if len(a) >= P4.A4_COUNT else 0
+    )
+    return [a[P.N], *a[P.RUN : P.RUN + 4 * a[P.RUNS]]]
 
 
 def _plain(codec: str) -> Any:
@@ -521,6 +582,7 @@ class RingOfOne(Ring):
 
 class Whole(Ring):
     shape = {"capacity": 40}
+    rollback = 30
     shifts = {"kv_shift": [(12, 11), (10, 12)], "q_shift": 12, "out_shift": 9}
 
 
@@ -550,6 +612,7 @@ class Sealed(Steps):
 class SealedWhole(Sealed):
     shape = {"capacity": 90}
     several = 30
+    rollback = 60
 
 
 class SealedShort(Sealed):
@@ -604,7 +667,8 @@ class Paged(Life):
     def state(self) -> str:
         of = self.all
         headers = [(of.header(r), r.visible(), r.pending(), r.check()) for r in self.live]
-        return f"{of.stats()} {of.available_blocks()} {headers} {of.check()}"
+        kept = [list(of.state), list(of.gen), list(of.root), of.salts]
+        return f"{of.stats()} {of.available_blocks()} {headers} {of.check()} {kept}"
 
     def prompt(self) -> list[int]:
         family = self.rng.randrange(2)
@@ -613,6 +677,8 @@ class Paged(Life):
 
     def turn(self) -> None:
         rng, of = self.rng, self.all
+        if rng.random() < 0.04:
+            self.mended()
         kind = rng.choice(
             ("open", "open", "close", "pin", "unpin", "lookup", "fork", "reserve", "lock")
             + ("step",) * 10
@@ -675,6 +741,36 @@ class Paged(Life):
         else:
             self.step(request, [rng.randrange(3)], LAYERS if kind == "step" else rng.randint(0, 1))
 
+    def mended(self) -> None:
+        """As if a call had been cut short: all but the tables made anew, whatever stands there."""
+        of, rng = self.all, self.rng
+        b = of.blocks
+        for words, most in (
+            (b.ref, 3),
+            (of.common, 3),
+            (of.held, 9),
+            (of.pinned, 5),
+            (b.bucket, of.n),
+            (b.children, 4),
+            (b.chain, of.n),
+            (b.nxt, of.n + 1),
+            (b.prv, of.n + 1),
+        ):
+            for i in range(len(words)):
+                if rng.random() < 0.5:
+                    words[i] = rng.randint(0, most)
+        for row in range(of.rows):
+            if not of.open_rows[row]:
+                for cell in range(row * of.geometry.pages, (row + 1) * of.geometry.pages):
+                    of.table[cell] = of.undo[cell] = rng.randrange(of.n)
+                of.share[row] = of.locked[row] = 1
+        for i in (BOUND, COMMON, PINNED):
+            of.state[i] = rng.randrange(9)
+        for i in (TOP, FREE, REUSABLE, USED, ENTRIES):
+            b.meta[i] = rng.randrange(of.n)
+        of.state[BUSY] = 1
+        self.do(of.mend)
+
     def step(self, request: Any, tokens: Sequence[int], layers: int = LAYERS) -> None:
         n = len(tokens)
         for layer in range(layers):
@@ -726,8 +822,347 @@ class PagedWide(Paged):
         super().turn()
 
 
+# --- constructors
+
+
+class Wide(Arena):
+    """Hands out offsets in memory that is not there."""
+
+    def __init__(self) -> None:
+        Arena.__init__(self, 64)
+        self.size = 1 << 31
+
+
+NUMBERS = (-1, 0, 1, 2, 3, 4, 5, 7, 8, 9, 1.5, True, None, "x")
+ALIGNS = (-4, 0, 1, 2, 3, 4, 6, 8, 64, 1 << 16, 1 << 17, 1.5, True, None)
+TAGS = (-1, 0, 7, 8, 1.5, True, None)
+BYTES = (*NUMBERS, 10, 11, 12, 16, 100, (1 << 30) - 1, 1 << 30)
+SHAPES: dict[str, Any] = {"window": 6, "sinks": 1}
+# name -> (class, arguments, what each is in turn beside)
+MADE: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, Sequence[Any]]]] = {
+    "FixedPool": (
+        FixedPool,
+        {"arena": Wide, "n_blocks": 5, "block_bytes": 64, "tag": 3, "align": 4},
+        {
+            "arena": ("x",),
+            "n_blocks": (*NUMBERS, (1 << 20) + 1),
+            "block_bytes": BYTES,
+            "align": ALIGNS,
+            "tag": TAGS,
+        },
+    ),
+    "BuddyPool": (
+        BuddyPool,
+        {"arena": Wide, "total_bytes": 1000, "min_block": 64, "max_align": None, "tag": 3},
+        {
+            "arena": ("x",),
+            "total_bytes": (*NUMBERS, 63, 64, 65, 127, 4096, (64 << 20) + 64, 1 << 30),
+            "min_block": (*ALIGNS, 512, 1024),
+            "max_align": ALIGNS,
+            "tag": TAGS,
+        },
+    ),
+    "RegionPool": (
+        RegionPool,
+        {"arena": Wide, "total_bytes": 1000, "max_regions": 5, "tag": 3},
+        {
+            "arena": ("x",),
+            "total_bytes": (*NUMBERS, 262143, 262144, 1 << 20, (1 << 30) - 1, 1 << 30),
+            "max_regions": (*NUMBERS, 16, 17, 4095, 4096),
+            "tag": TAGS,
+        },
+    ),
+    "SlabPool": (
+        SlabPool,
+        {"arena": Wide, "slab_bytes": 256, "n_slabs": 5, "classes": (16, 64), "max_align": None, "tag": 3},
+        {
+            "arena": ("x",),
+            "slab_bytes": (*BYTES, 44, 48, 52, 60, 64, 68, 1 << 26),
+            "max_align": ALIGNS,
+            "tag": TAGS,
+            "n_slabs": (*NUMBERS, 65535, 1 << 22),
+            "classes": (
+                (),
+                [16],
+                (64, 16),
+                (16, 16),
+                (0, 16),
+                (15,),
+                (16, 1.5),
+                (84,),
+                (88,),
+                (16, 256),
+                (16, 260),
+                tuple(range(4, 132, 4)),
+                tuple(range(4, 136, 4)),
+                "x",
+                None,
+                16,
+            ),
+        },
+    ),
+    "SlabPool of large objects": (
+        SlabPool,
+        {"arena": Wide, "slab_bytes": 3 << 26, "n_slabs": 1, "classes": (1 << 20, 1 << 25)},
+        {"classes": ((1 << 20, (1 << 25) + 4), (1 << 25,), ((1 << 25) + 4,)), "n_slabs": (5, 6)},
+    ),
+    "SlabRegionPool": (
+        SlabRegionPool,
+        {"arena": Wide, "slab_bytes": 256, "n_slabs": 5, "classes": (16, 64), "max_regions": 3, "tag": 3},
+        {"max_regions": (*NUMBERS, 1023, 1024), "classes": (tuple(range(4, 84, 4)),), "tag": TAGS},
+    ),
+    "SlabRegionPool of many classes": (
+        SlabRegionPool,
+        {
+            "arena": Wide,
+            "slab_bytes": 256,
+            "n_slabs": 5,
+            "classes": tuple(range(4, 132, 4)),
+            "max_regions": 1023,
+        },
+        {},
+    ),
+    "Admission": (
+        admission.Admission,
+        {
+            "total_blocks": 9,
+            "block_tokens": 4,
+            "tickets": 5,
+            "levels": 3,
+            "limit_blocks": None,
+            "reserve": "maximum",
+        },
+        {
+            "total_blocks": (*NUMBERS, 1 << 28, (1 << 28) + 1),
+            "block_tokens": (*NUMBERS, 1 << 16, (1 << 16) + 1),
+            "tickets": (*NUMBERS, 65001),
+            "levels": NUMBERS,
+            "limit_blocks": (*NUMBERS, 10),
+            "reserve": ("nothing", "x", None, 3),
+        },
+    ),
+    "LengthPredictor": (
+        LengthPredictor,
+        {"tasks": 3, "per_mille": 900, "least": 3, "memory": 9},
+        {
+            "tasks": (*NUMBERS, 1024, 1025),
+            "per_mille": (*NUMBERS, 1000, 1001),
+            "least": NUMBERS,
+            "memory": (*NUMBERS, 65535, 65536),
+        },
+    ),
+    "Arena": (
+        Arena,
+        {"size": 64, "buffer": None},
+        {
+            "size": (*NUMBERS, 1 << 30),
+            "buffer": (
+                bytearray(63),
+                bytearray(64),
+                bytes(64),
+                memoryview(bytearray(65)),
+                memoryview(array("i", [0] * 64)),
+                memoryview(array("b", [0] * 64)),
+                b"",
+                bytearray(),
+                "x",
+                5,
+            ),
+        },
+    ),
+    **{
+        name: (
+            lambda name=name, **o: eviction.make(name, **o),
+            {"n": 5},
+            {"n": (*NUMBERS, (1 << 24) + 1), **dict.fromkeys(options, (*NUMBERS, (1 << 24) + 1))},
+        )
+        for name, options in (
+            ("fifo", ()),
+            ("lru", ("x",)),
+            ("lfu", ("most_count",)),
+            ("sieve", ()),
+            ("hybrid", ("window", "most_count")),
+            ("s3fifo", ("small", "ghosts")),
+        )
+    },
+    "policy of no name": (eviction.make, {"name": "x", "n": 4}, {}),
+    "PagedGeometry": (
+        PagedGeometry,
+        {**SHAPE, **SHAPES, "block_tokens": 4},
+        {
+            "block_tokens": (*NUMBERS, 4096, 4097),
+            "codec": ("int4", "sparse", "x"),
+            "window": (*NUMBERS, 20),
+            "sinks": NUMBERS,
+            "layers": NUMBERS,
+            "group": NUMBERS,
+        },
+    ),
+    "SealedGeometry": (
+        SealedGeometry,
+        {**SHAPE, **SHAPES},
+        {
+            "codec": ("int8", "x", None),
+            "window": (*NUMBERS, 15, 16, 17, 31, 32, 33, 80),
+            "sinks": NUMBERS,
+            "group": (*NUMBERS, 32, 33),
+            "group_limit": (*NUMBERS, 32, 33),
+            "head_dim": (4, 5, 12, 16, 33, 64),
+            "kv_heads": (2,),
+            "layers": (1, 3),
+        },
+    ),
+    "SealedGeometry, whole": (
+        SealedGeometry,
+        {**SHAPE, "capacity": 40},
+        {"capacity": (*NUMBERS, 15, 16, 17, 31, 32, 33, 80)},
+    ),
+    "MixedGeometry": (
+        MixedGeometry,
+        {**SHAPE, **SHAPES, "codec": ["int8", "sparse"]},
+        {
+            "codec": (
+                [],
+                ["int8"],
+                ["int8", "x"],
+                ["int4", "int8"],
+                ["float16", "int8-int4"],
+                "int8",
+                None,
+                [1, "int8"],
+                [[], "int8"],
+                ("float32", "float32"),
+                ["float16", "float16"],
+            ),
+            "layers": (*NUMBERS, 1025),
+            "group": NUMBERS,
+            "group_limit": NUMBERS,
+            "capacity": (9,),
+            "window": NUMBERS,
+        },
+    ),
+    "MixedGeometry, whole": (MixedGeometry, {**SHAPE, "capacity": 9, "codec": ["int8", "float16"]}, {}),
+    "Requests": (
+        Requests,
+        {
+            "geometry": lambda: PagedGeometry(**SHAPE, **SHAPES, block_tokens=4),
+            "blocks": 6,
+            "kernels": lambda: _plain("int8"),
+        },
+        {
+            "geometry": (None, Geometry(**SHAPE, **SHAPES)),
+            "blocks": (*NUMBERS, (1 << 20) + 1),
+            "max_requests": (*NUMBERS, 1000, 1001),
+            "max_pins": (*NUMBERS, 1019, 1020),
+            "pin_blocks": NUMBERS,
+            "identity": (b"x", bytearray(b"y"), "x", None, 5),
+            "wide_ids": (0, 1, True),
+            "kernels": ("x", 5),
+            "buffer": (bytearray(10), "x"),
+            "arena": (Arena(10), "x"),
+            "pool": ("x",),
+            "kv_shift": (3, (1, 2), "x"),
+            "q_shift": (3,),
+            "out_shift": (3,),
+        },
+    ),
+    "BudgetCache": (
+        BudgetCache,
+        {"geometry": lambda: Geometry(**SHAPE, **SHAPES), "kernels": lambda: _plain("int8"), "policy": "lfu"},
+        {
+            "geometry": (None, SealedGeometry(**SHAPE, **SHAPES), Geometry(**SHAPE, capacity=9), 5),
+            "policy": (
+                "window",
+                "lru-attention",
+                "lru-peak",
+                "window-lru",
+                "lfu-decay",
+                "heavy-hitters",
+                "x",
+                None,
+            ),
+            "recent": NUMBERS,
+            "kernels": ("x",),
+            "buffer": (bytearray(10),),
+        },
+    ),
+    "SealedCache": (
+        SealedCache,
+        {"geometry": lambda: SealedGeometry(**SHAPE, **SHAPES), "kernels": lambda: _plain("int4")},
+        {"geometry": (None, Geometry(**SHAPE, **SHAPES)), "kernels": ("x",), "buffer": (bytearray(10),)},
+    ),
+    "MixedCache": (
+        MixedCache,
+        {
+            "geometry": lambda: MixedGeometry(**SHAPE, **SHAPES, codec=["int8", "sparse"]),
+            "kernels": lambda: {n: _plain(n) for n in ("int8", "sparse")},
+        },
+        {
+            "geometry": (None, Geometry(**SHAPE, **SHAPES)),
+            "kernels": ("x", {"x": 1}, {"int8": 5}),
+            "buffer": (bytearray(10),),
+        },
+    ),
+}
+
+
+class Making(Life):
+    """Every constructor with each argument in turn what it may and may not be."""
+
+    def make(self) -> None:
+        admission._serial = 3
+        self.cases = []
+        for name, (made, right, others) in MADE.items():
+            self.cases.append((name, made, right))
+            for argument, values in others.items():
+                self.cases += [(name, made, right | {argument: value}) for value in values]
+        self.cases.reverse()
+        self.one: Any = None
+
+    def turn(self) -> None:
+        name, made, given = self.cases.pop()
+        # An arena, a geometry and kernels anew for each.
+        given = {k: v() if callable(v) and not isinstance(v, KernelSet) else v for k, v in given.items()}
+        shown = {k: _brief(v) for k, v in given.items()}
+        try:
+            self.one = made(**given)
+        except (KVError, TypeError) as error:
+            self.one = None
+            self.told.append(
+                f"{name} {shown} !! {type(error).__name__}: {error if isinstance(error, KVError) else ''}"
+            )
+
+    def state(self) -> str:
+        if self.one is None:
+            return ""
+        said = [public(self.one)]
+        for name in (
+            "check",
+            "memory_bytes",
+            "metadata_bytes",
+            "bytes",
+            "token_bytes",
+            "block_bytes",
+            "__repr__",
+        ):
+            ask = getattr(self.one, name, None)
+            if callable(ask) and (name != "__repr__" or type(self.one).__name__.endswith("Geometry")):
+                said.append(ask())
+        if isinstance(self.one, Requests):
+            said.append([self.one.stats(), self.one.root_hash])
+        if isinstance(self.one, PagedGeometry):
+            said.append([(self.one.blocks_of(n), self.one.entry(n), self.one.slot(n)) for n in range(12)])
+        if isinstance(self.one, (SealedGeometry, MixedGeometry)):
+            said.append([self.one.kv_bytes(n) for n in range(0, 90, 7)])
+        return f"{said}"
+
+
+CASES = sum(1 + sum(map(len, others.values())) for _, _, others in MADE.values())
+
+
 # name -> (class, calls)
 LIVES: dict[str, tuple[type[Life], int]] = {
+    "constructors": (Making, CASES),
     "fixed": (Fixed, 1500),
     "slab": (Slab, 1500),
     "slab and region": (SlabRegion, 1500),

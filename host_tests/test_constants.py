@@ -5,21 +5,29 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import random
+import zlib
+from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
-from paged_cases import requests_of
+from paged_cases import requests_of, run
 
 import mpy_kv
-from mpy_kv import Geometry, KVCache, eviction
-from mpy_kv.admission import admission
+from mpy_kv import Geometry, KVCache, eviction, sequence
+from mpy_kv.admission import admission, predictor
 from mpy_kv.arena import Arena
 from mpy_kv.budget import refusals
+from mpy_kv.eviction import lfu, lru, policy, s3fifo, sieve
+from mpy_kv.eviction.tokens import FAMILY, selfcheck
 from mpy_kv.eviction.tokens import params as tokens
 from mpy_kv.kernels import params
+from mpy_kv.kernels.family import KernelSet
 from mpy_kv.kernels.int4 import params as sealed
-from mpy_kv.paged import prefix, request, requests
-from mpy_kv.pools import batch, fixed, slab, slab_region, units
+from mpy_kv.paged import opening, prefix, request, requests
+from mpy_kv.pools import batch, fixed, region, slab, slab_make, slab_region, units, units_make
+from mpy_kv.sealed import geometry as sealed_geometry
 
 ROOT = Path(mpy_kv.__file__).parent
 COPIES = ("cache.py", "sequence.py", "mixed.py", "budget/cache.py", "paged/request.py", "sealed/cache.py")
@@ -248,10 +256,10 @@ def _is_module(parts: list[str]) -> bool:
     return file.with_suffix(".py").exists() or (file / "__init__.py").exists()
 
 
-@pytest.mark.parametrize("policy", ["fifo", "lru", "lfu", "hybrid", "sieve", "s3fifo"])
-def test_a_policy_is_given_no_key_by_itself(policy: str) -> None:
+@pytest.mark.parametrize("name", ["fifo", "lru", "lfu", "hybrid", "sieve", "s3fifo"])
+def test_a_policy_is_given_no_key_by_itself(name: str) -> None:
     """-1: of nothing that may come again."""
-    insert = type(eviction.make(policy, 4)).insert
+    insert = type(eviction.make(name, 4)).insert
     assert inspect.signature(insert).parameters["key"].default == -1
 
 
@@ -273,3 +281,174 @@ def test_refusals_of_transitions_are_below_zero() -> None:
     assert batch.take_blocks(meta, word, 2, out) == 0
     assert batch.give_blocks(meta, word, [out[0], handle], 2) == -3
     assert batch.give_blocks(meta, word, out, 2) == 0
+
+
+def test_counts_of_policies_and_plans() -> None:
+    names = ["HELD", "PROTECTED", "INSERTED", "EVICTED", "REMOVED", "OWN"]
+    assert [getattr(policy, name) for name in names] == list(range(6))
+    names = [
+        "RING",
+        "SINKS",
+        "RECENT",
+        "KIND",
+        "PEAK",
+        "BITS",
+        "FRESH",
+        "HEADS",
+        "DOWN",
+        "FIRST",
+        "HOLE",
+        "ROWS",
+        "SEEN",
+        "COUNT",
+        "THRESHOLD",
+        "UP",
+        "SINCE",
+        "BANK",
+        "NEXT_BANK",
+        "EVICTED",
+        "NEXT_EVICTED",
+        "LIVE",
+        "FREE",
+        "TOP",
+        "VICTIM",
+        "MOVING",
+        "SHRINKING",
+        "ROW_BITS",
+        "ACC",
+    ]
+    assert [getattr(tokens, name) for name in names] == list(range(29))
+    assert (tokens.USED, tokens.MASS, tokens.DECAYED, tokens.BLIND) == (0, 1, 2, 3)
+
+
+LIMITS = {
+    (admission, "MOST_TICKETS"): 65000,
+    (admission, "MOST_TOKENS"): 1 << 28,
+    (admission, "MOST_TASK"): (1 << 29) - 1,
+    (predictor, "BINS"): 120,
+    (predictor, "MOST_TOKENS"): (1 << 17) - 1,
+    (predictor, "MOST_TASK"): (1 << 29) - 1,
+    (fixed, "MAX_BLOCKS"): 1 << 20,
+    (slab_make, "MAX_OBJECTS"): 1 << 20,
+    (slab_make, "MAX_CLASSES"): 32,
+    (slab_make, "MAX_CLASS"): 1 << 25,
+    (slab_make, "MAX_ALIGN"): 1 << 16,
+    (slab_make, "MAX_SLABS"): 65534,
+    (units_make, "MAX_UNITS"): 1 << 20,
+    (units_make, "MAX_REGIONS"): 4095,
+    (units_make, "MAX_ALIGN"): 1 << 16,
+    (region.RegionPool, "max_align"): 1 << 16,
+    (slab_region, "MAX_REGIONS"): 1023,
+    (policy, "MAX_ENTRIES"): 1 << 24,
+    (lfu, "MOST_COUNT"): 255,
+    (opening, "PAST"): 1 << 29,
+    (sealed_geometry, "BLOCK"): 16,
+    (sealed_geometry, "FRESH"): 32,
+    (sealed_geometry, "MOST_GROUP"): 32,
+    (tokens, "MOST_BITS"): 20,
+    (tokens, "MOST_VISIBLE"): 1 << 14,
+    (tokens, "NOW"): 1 << 29,
+    (tokens, "GONE"): (1 << 30) - 1,
+}
+
+
+@pytest.mark.parametrize("where", LIMITS, ids=lambda where: f"{where[0].__name__}.{where[1]}")
+def test_the_limits_that_layouts_are_made_for(where: tuple[Any, str]) -> None:
+    """Some are too large to be tried."""
+    assert getattr(*where) == LIMITS[where]
+
+
+ABSTRACT = [
+    *((units.UnitPool, name, given) for name, given in (
+        ("alloc", (4,)), ("free", (1,)), ("_room", (1, 4, 4)), ("_largest", ()),
+    )),
+    *((sequence.Sequence, name, given) for name, given in (
+        ("_aim", (0, 0)), ("_look", (0,)), ("_lost", (0,)), ("place", (0, "k", 0)),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "method", "given"), ABSTRACT, ids=lambda x: x if type(x) is str else None)
+def test_what_a_base_leaves_to_its_kinds(base: Any, method: str, given: tuple[Any, ...]) -> None:
+    with pytest.raises(NotImplementedError):
+        getattr(base, method)(None, *given)
+
+
+def test_a_base_has_no_name() -> None:
+    assert (units.UnitPool.name, policy.Policy.name) == ("", "")
+    assert (units.UnitPool.max_align, units.UnitPool._meta, units.UnitPool._word) == (4, [], [])
+
+
+def test_transitions_return_a_small_int() -> None:
+    """A native function that returned None or more would allocate, or be taken for a refusal."""
+    nxt, prv = list(range(6)), list(range(6))
+    assert lru.clear(nxt, prv, 5) == 0
+    assert lru.add_newest(nxt, prv, 5, 1) == 0
+    assert lru.add_newest(nxt, prv, 5, 2) == 0
+    assert lru.touch(nxt, prv, 5, 1) == 0
+    assert (nxt[5], nxt[2], nxt[1]) == (2, 1, 5)
+    for name, module in (("sieve", sieve), ("s3fifo", s3fifo)):
+        one = eviction.make(name, 4)
+        one.insert(0)
+        about = (one._meta, one._nxt, one._state) if name == "sieve" else (one._meta, one._state)
+        assert [module.leave(*about, 4, i) for i in (-1, 0, 1, 4, 5)] == [0] * 5
+    of = requests_of(4)
+    one = of.open()
+    run(one, range(9))
+    blocks = of.blocks
+    block = of.table[0]
+    assert blocks.hash_of(0, [1, 2, 3, 4], 0) == prefix.chain_hash(0, [1, 2, 3, 4], 0, 4)
+    assert blocks.serial[block] == 1
+    assert blocks.hold(block) == 1
+    assert blocks.drop(block) == 1
+    assert blocks.forget(block) == 0
+    plan = array("i", [0] * 60)
+    plan[tokens.RING] = 2
+    kernels = FAMILY.plain()
+    assert kernels.survey(array("i", [0, 0]), array("i", [0] * 4), plan, 0) == 0
+    assert kernels.watch(plan, array("i", [0] * 4), array("i", [0] * 4), tokens.USED) == 0
+    assert kernels.move(bytearray(4), 0, 2, 2) == 0
+
+
+def hashed(h: int, ids: Any) -> int:
+    """Two polynomials, added up from the end: of ids, modulo 32749, and of ids + 1, modulo 32719."""
+    n = len(ids)
+    a = (h >> 15) * pow(16381, n, 32749) + sum(t * pow(16381, n - 1 - k, 32749) for k, t in enumerate(ids))
+    b = (h & 0x7FFF) * pow(12289, n, 32719) + sum(
+        (t + 1) * pow(12289, n - 1 - k, 32719) for k, t in enumerate(ids)
+    )
+    return a % 32749 << 15 | b % 32719
+
+
+def test_the_hash_of_a_chain_is_that_of_all_its_ids() -> None:
+    rng = random.Random(2)
+    for _ in range(300):
+        ids = [
+            rng.choice((0, 1, 65535, (1 << 29) - 1, rng.randrange(1 << 29)))
+            for _ in range(rng.randint(0, 20))
+        ]
+        start = rng.choice((0, rng.randrange(1 << 30)))
+        whole = prefix.chain_hash(start, ids, 0, len(ids))
+        if ids:
+            assert whole == hashed(start, ids)
+        assert 0 <= whole < 1 << 30
+        cut = rng.randint(0, len(ids))
+        first = prefix.chain_hash(start, ids, 0, cut)
+        assert prefix.chain_hash(first, ids, cut, len(ids) - cut) == whole
+
+
+def test_the_start_up_check_gives_kernels_what_it_was_chosen_to_give() -> None:
+    """A check whose numbers have changed may see less; these saw every fault that was tried."""
+    given: list[str] = []
+    plain = FAMILY.plain()
+
+    def told(name: str) -> Any:
+        def call(*arguments: Any) -> int:
+            given.append(f"{name} {[list(x) if hasattr(x, '__len__') else x for x in arguments]}")
+            return int(getattr(plain, name)(*arguments))
+
+        return call
+
+    assert selfcheck.compare(plain, KernelSet("told", {n: told(n) for n in FAMILY.names}, FAMILY.names)) == ""
+    assert len(given) == 4 * 4 + 3 + 9 + 1
+    assert zlib.crc32("\n".join(given).encode()) == 977300308

@@ -23,7 +23,9 @@ TOY = '''"""Toys: not a word of this is broken."""
 
 def most(a, b):
     """The larger one."""
-    return a if a > b else b
+    if a > b:
+        return a
+    return b
 
 
 def halved(n):
@@ -58,11 +60,10 @@ PYPROJECT = '[tool.pytest.ini_options]\nmarkers = ["exhaustive: x", "train: x"]\
 
 
 def test_faults_of_a_line() -> None:
-    found = [f.now for f in faults_of("toy.py", TOY) if f.was.startswith(("return a", "n = n"))]
+    found = [f.now for f in faults_of("toy.py", TOY) if f.was.startswith(("if a", "n = n"))]
     assert found == [
-        "return None",
-        "return a if not (a > b) else b",
-        "return a if a >= b else b",
+        "if not (a > b):",
+        "if a >= b:",
         "pass",
         "n = n * 2",
         "n = n // 1",
@@ -90,6 +91,31 @@ def test_faults_of_a_line() -> None:
 )  # fmt: skip
 def test_faults_made(line: str, faulty: set[str]) -> None:
     assert faulty <= {f.now for f in faults_of("x.py", f"{line}\n")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["if a > b: a = b", "if b <= a: a = b", "if a < b.c[1]: b.c[1] = a", "x = a if a < b else b"],
+)
+def test_what_is_said_of_equal_numbers_is_no_fault_where_one_takes_the_place_of_the_other(text: str) -> None:
+    """Another number, another place or one step more: then it is."""
+    signs = {"<", "<=", ">", ">="}
+
+    def signs_of(text: str) -> set[str]:
+        return signs & set(text.split())
+
+    assert all(signs_of(f.now) <= signs_of(text) for f in faults_of("x.py", f"{text}\n"))
+    for other in (text.replace("= a", "= d").replace("= b", "= d"), text.replace("if a", "if d")):
+        if other != text and other.split("if")[1] != text.split("if")[1]:
+            assert any(not signs_of(f.now) <= signs_of(other) for f in faults_of("x.py", f"{other}\n")), other
+
+
+def test_a_line_that_nobody_was_seen_to_run_concerns_all_tests_of_its_file() -> None:
+    """A test that cuts calls short has a tracer of its own."""
+    fault = next(f for f in faults_of("x.py", "def f(a):\n    return a + 1\n") if f.kind == "arithmetic")
+    lines = {"t::cuts": {"x.py": [1]}, "t::other": {}}
+    made = record.Record([{"seconds": dict.fromkeys(lines, 0.1), "lines": lines}])
+    assert made.tests_of(fault) == ["t::cuts"]
 
 
 def test_a_fault_keeps_its_name_when_lines_move() -> None:
@@ -206,7 +232,7 @@ def test_what_is_said_of_a_fault(toy: tuple[run.Copy, record.Record, Path]) -> N
     """Found by the test that runs its line, by a loop without end; missed; explained."""
     copy, made, root = toy
     by_now = {f.now: f for f in run.all_faults(root)}
-    asked = ["return a if not (a > b) else b", "n = n // 1", "return x // 2", "return a if a >= b else b"]
+    asked = ["if not (a > b):", "n = n // 1", "return x // 2", "if a >= b:"]
     same = by_now[asked[-1]]
     known = [{"file": same.file, "in": "most", "was": same.was, "now": same.now, "why": "they are equal"}]
     told: list[run.Verdict] = []

@@ -65,6 +65,8 @@ class _Finder(ast.NodeVisitor):
             self.begins.append(self.begins[-1] + len(line))
         self.within: list[str] = []
         self.statement = 1
+        # Comparisons of which it does not matter what they say of equal numbers.
+        self.equal: set[ast.expr] = set()
         self.default = False  # within an argument's default, which is run where the function is made
         # Function, kind, line of the statement, start, end, new.
         self.found: list[tuple[str, str, int, int, int, str]] = []
@@ -136,6 +138,8 @@ class _Finder(ast.NodeVisitor):
         self.add("negate", start, end, f"not ({self.text[start:end]})")
 
     def visit_If(self, node: ast.If) -> None:
+        if _bounds(node):
+            self.equal.add(node.test)
         self._condition(node.test)
         self.generic_visit(node)
 
@@ -144,6 +148,8 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
+        if isinstance(node.test, ast.Compare) and _same(_sides(node.test), (node.body, node.orelse)):
+            self.equal.add(node.test)
         self._condition(node.test)
         self.generic_visit(node)
 
@@ -162,7 +168,8 @@ class _Finder(ast.NodeVisitor):
     def visit_Compare(self, node: ast.Compare) -> None:
         left = node.left
         for op, right in zip(node.ops, node.comparators):
-            self.operator("compare", left, right, *_COMPARE[type(op)])
+            if node not in self.equal:
+                self.operator("compare", left, right, *_COMPARE[type(op)])
             left = right
         self.generic_visit(node)
 
@@ -203,6 +210,27 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node.func, ast.Name) and node.func.id in _SWAPPED:
             self.add("call", *self.span(node.func), _SWAPPED[node.func.id])
         self.generic_visit(node)
+
+
+def _sides(test: ast.Compare) -> tuple[ast.expr, ...]:
+    """Both, where one is to be less or more than the other."""
+    if len(test.ops) == 1 and isinstance(test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+        return test.left, test.comparators[0]
+    return ()
+
+
+def _same(some: tuple[ast.expr, ...], others: tuple[ast.expr, ...]) -> bool:
+    return sorted(map(ast.unparse, some)) == sorted(map(ast.unparse, others))
+
+
+def _bounds(node: ast.If) -> bool:
+    """`if a > b: a = b`, in any order: of equal numbers one takes the place of the other."""
+    if node.orelse or len(node.body) != 1 or not isinstance(node.test, ast.Compare):
+        return False
+    one = node.body[0]
+    if not isinstance(one, ast.Assign) or len(one.targets) != 1:
+        return False
+    return bool(_sides(node.test)) and _same(_sides(node.test), (one.targets[0], one.value))
 
 
 def _number(node: ast.expr) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 TIMES = 10  # of what a test took when it was recorded
+WAITS_S = 60  # what a test may wait, for others and for the processor
 # Fixtures that start other processes, whose lines nobody sees here.
 UNIX = {"upy", "measured"}
 BOARDS = {"qemu", "qemu_riscv", "kvlab", "webassembly"}
@@ -59,12 +60,15 @@ class Chosen:
             os._exit(1)
 
         signal.signal(signal.SIGPROF, over)
+        signal.signal(signal.SIGALRM, over)  # one that waits for what never comes takes no processor time
         limit = max(self.least_s, TIMES * self.seconds.get(item.nodeid, self.least_s))
         signal.setitimer(signal.ITIMER_PROF, limit)
+        signal.setitimer(signal.ITIMER_REAL, WAITS_S + limit)
         try:
             return (yield)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
