@@ -163,6 +163,8 @@ def policy(name: str, **options: int) -> Callable[[], Any]:
             cache.disturb(dice.below(9), dice.below(n))
         for i in (1, 4):
             one.protect(i)
+        one.evict()
+        one.remove(next(i for i in range(n) if one.remove(i) == 0))
         return one
 
     return made

@@ -116,6 +116,12 @@ def public(made: Any) -> dict[str, Any]:
     return found
 
 
+def odd(rng: random.Random, handle: int) -> int:
+    """A number near a handle: of another index, tag, generation, of a locked one, below 0."""
+    near = (handle ^ rng.randrange(1, 32), handle ^ (1 << rng.randrange(31)), -1 - handle, -handle)
+    return rng.choice((*near, handle | 15, handle | 1 << 29, rng.randrange(-40, 40), handle + (1 << 30)))
+
+
 # --- pools
 
 
@@ -138,7 +144,10 @@ class Pool(Life):
 
     def handle(self) -> Any:
         dead = self.rng.random() < 0.04 or not self.live
-        return self.arg(self.rng.choice(self.dead if dead else self.live))
+        one = self.rng.choice(self.dead if dead else self.live)
+        if self.rng.random() < 0.03:
+            one = odd(self.rng, one)
+        return self.arg(one)
 
     def turn(self) -> None:
         rng, pool = self.rng, self.pool
@@ -246,6 +255,30 @@ class Region(Pool):
             super().turn()
 
 
+class RegionHeld(Region):
+    """Many gaps below regions that stay."""
+
+    sizes = (1, 5, 17, 30, 64, 100)
+
+    def built(self) -> Any:
+        return RegionPool(Arena(1203), 1203, 19, tag=3)
+
+    def turn(self) -> None:
+        kind = self.rng.random()
+        if kind < 0.15 and self.live:
+            self.do(self.pool.lock, self.rng.choice(self.live))
+        elif kind < 0.3:
+            self.do(self.pool.compact, self.rng.choice((None, None, 0, 4, 20, 60, 150)))
+            self.told.append(f"{[self.pool.offset(h) for h in self.live]}")
+        elif kind < 0.5 and self.live:
+            handle = self.rng.choice(self.live)
+            self.do(self.pool.unlock, handle)
+            self.do(self.pool.free, handle)
+            self.went(handle)
+        else:
+            super().turn()
+
+
 class SlabRegion(Pool):
     def built(self) -> Any:
         self.regions: list[Any] = [None]
@@ -253,9 +286,12 @@ class SlabRegion(Pool):
         return SlabRegionPool(Arena(10 * 256), 256, 10, (16, 64, 120), 3, tag=3)
 
     def region(self) -> Any:
+        one = self.rng.choice(self.regions)
         if self.closed and self.rng.random() < 0.05:
-            return self.rng.choice(self.closed)
-        return self.arg(self.rng.choice(self.regions))
+            one = self.rng.choice(self.closed)
+        if one is not None and self.rng.random() < 0.05:
+            one = odd(self.rng, one)
+        return self.arg(one)
 
     def turn(self) -> None:
         rng, pool = self.rng, self.pool
@@ -320,7 +356,10 @@ class Queue(Life):
 
     def ticket(self) -> Any:
         dead = self.rng.random() < 0.05 or not self.live
-        return self.arg(self.rng.choice(self.dead[-6:] if dead else self.live))
+        one = self.rng.choice(self.dead[-6:] if dead else self.live)
+        if self.rng.random() < 0.05:
+            one = odd(self.rng, one)
+        return self.arg(one)
 
     def turn(self) -> None:
         rng, q = self.rng, self.queue
@@ -510,13 +549,18 @@ class Steps(Life):
         elif kind > 8:
             self.cut()
         elif kind == 1:
-            self.do(c.append, 0, k, rng.choice((k[:-1], k + k[:1], [1.0], b"ab", array("d", [1.0] * WIDTH))))
+            self.do(
+                c.append,
+                0,
+                k,
+                rng.choice((k[:-1], k + k[:1], [1.0], b"ab", k[:0], array("d", [1.0] * WIDTH))),
+            )
         elif kind == 2:
             self.do(c.prefill, 0, k, k, rng.choice((*WRONG, 2)))
         elif kind == 3:
             self.do(c.attend, rng.choice((0, 1, 2, -1, None)), q, q, None, rng.choice((1, 2)))
         elif kind == 4:
-            self.do(c.attend, 0, q, rng.choice((bytes(16), array("i", [1]), q[:5], None)))
+            self.do(c.attend, 0, q, rng.choice((bytes(16), array("i", [1]), q[:5], q[:0], None)))
         elif kind == 5:
             self.do(c.append, 1, *(array("f", [float("inf")] * WIDTH) for _ in range(2)))
         elif kind == 6:
@@ -1168,6 +1212,7 @@ LIVES: dict[str, tuple[type[Life], int]] = {
     "slab and region": (SlabRegion, 1500),
     "buddy": (Buddy, 1500),
     "region": (Region, 1500),
+    "region, many locked": (RegionHeld, 1500),
     "queue": (Queue, 1500),
     "queue, nothing reserved": (QueueOfNothing, 1500),
     "queue, predicted": (QueueOfPredictions, 1500),

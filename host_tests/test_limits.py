@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import pytest
 from paged_cases import HEAD_DIM, HEADS, SHAPE, WIDTH, requests_of, ring_like, run, step
 
+from mpy_kv import Geometry, kernels
 from mpy_kv.admission.admission import MOST_TICKETS, Admission
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
-from mpy_kv.errors import BadArgument, BadHandle, NoRoom, PoolFull, StepError
+from mpy_kv.budget import BudgetCache
+from mpy_kv.errors import BadArgument, BadHandle, CacheFull, NoRoom, PoolFull, StepError
 from mpy_kv.paged import PagedGeometry, Requests
 from mpy_kv.pools import slab
 from mpy_kv.pools.buddy import BuddyPool
@@ -20,6 +23,7 @@ from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
+from mpy_kv.sealed import SealedCache, SealedGeometry
 
 PAST = 1 << 29
 
@@ -251,3 +255,110 @@ def test_check_sees_a_guarantee_that_is_none(guaranteed: int) -> None:
     pool = SlabPool(Arena(1024), 128, 4, (32, 64))
     pool._table[pool._meta[slab.RECORDS] + pool._meta[slab.KINDS] + 2] = guaranteed
     assert pool.check() > 0
+
+
+def test_a_sequence_is_sought_to_positions_below_2_to_the_29() -> None:
+    cache = ring_like(requests_of(4, None, window=6, sinks=0))
+    for position in (1 << 29, (1 << 29) + 1, 1 << 30):
+        with pytest.raises(BadArgument, match=f"^position {position} must be a whole number from length 0 "):
+            cache.seek(position)
+    cache.seek((1 << 29) - 1)
+    assert cache.length == (1 << 29) - 1
+    with pytest.raises(BadArgument, match="must be a whole number from length 536870911 "):
+        cache.seek((1 << 29) - 2)
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("kind", ["d", "f", "h", "I"])
+def test_handles_are_written_to_what_gives_them_back_alone(name: str, kind: str) -> None:
+    """A float that equals a handle is none; nor may there be no room for -1, "none yet"."""
+    pool = POOLS[name]()
+    out = array(kind, [0] * 2)
+    if kind == "I" and name == "fixed":  # which writes nothing else
+        pool.alloc_many(2, 32, out)
+        pool.free_many(out, 2)
+        return
+    with pytest.raises(BadArgument, match="as many handles a list or array"):
+        pool.alloc_many(2, 32, out)
+    assert list(out) == [0, 0]
+    assert pool.stats()["used_blocks"] == 0
+
+
+def test_a_rollback_gives_back_the_blocks_of_sinks_too() -> None:
+    """However far behind the window they lie."""
+    for tokens in (6, 13, 18, 19, 40):
+        for left in range(min(tokens, 9)):
+            requests = requests_of(12, None, window=9, sinks=5)
+            one = requests.open()
+            run(one, list(range(100, 100 + tokens)))
+            one.rollback(tokens - left)
+            assert requests.held[one.row] <= (left + 3) // 4
+            assert requests.check() == 0
+            if left == 0:
+                assert requests.stats()["referenced_blocks"] == 0
+                run(one, list(range(200, 215)))
+                assert requests.check() == one.check() == 0
+
+
+@pytest.mark.parametrize("head_dim", [4, 12, 20])
+def test_padding_of_sealed_rows_is_zero_whatever_the_buffer_was(head_dim: int) -> None:
+    g = SealedGeometry(1, 1, 1, head_dim, window=32, group=4)
+    assert g.slice_width % 8
+    caches = [SealedCache(g, buffer=bytearray([fill]) * g.bytes(), kernels=kernels.of("int4").get("plain"))
+              for fill in (0, 255)]  # fmt: skip
+    for cache in caches:
+        base = cache._codes[0]
+        size = g.head4_stride
+        for at in (base + g.at_codes4, base + g.at_v_codes4):
+            assert cache.buffer[at : at + size] == bytes(size)
+
+
+def test_a_refused_step_reopens_nothing() -> None:
+    """The capacity is known before anything is mended."""
+    g = SealedGeometry(1, 1, 1, 8, capacity=48)
+    cache = SealedCache(g, kernels=kernels.of("int4").get("plain"))
+    for token in range(48):
+        row = array("f", [token + i / 8 for i in range(8)])
+        cache.append(0, row, row)
+        cache.commit()
+    cache.rollback(20)
+    before = bytes(cache.buffer), list(cache._over), cache._uneven, cache.read(0, "k", 5)
+    many = array("f", [1.0] * 8 * 21)
+    with pytest.raises(CacheFull):
+        cache.prefill(0, many, many, 21)
+    assert (bytes(cache.buffer), list(cache._over), cache._uneven, cache.read(0, "k", 5)) == before
+    cache.prefill(0, many, many, 20)
+    cache.commit()
+    assert (cache.length, cache.check()) == (48, 0)
+
+
+def test_a_token_evicted_by_the_last_commit_has_no_place() -> None:
+    """Asked first of all after the commit."""
+    for policy in ("window", "lru-attention"):
+        g = Geometry(**SHAPE, window=3, sinks=0)
+        cache = BudgetCache(g, policy=policy, kernels=kernels.get("plain"))
+        for token in range(3):
+            step(cache, token, ids=False)
+        there = cache.visible()
+        step(cache, 3, ids=False)
+        refused = []
+        for position in there:
+            with contextlib.suppress(BadArgument):
+                cache.place(0, "k", position)
+                continue
+            refused.append(position)
+        assert refused == [p for p in there if p not in cache.visible()]
+        assert len(refused) == 1
+
+
+def test_a_growth_takes_from_lower_priorities_what_is_missing_and_no_more() -> None:
+    """Two blocks are free, three are asked for: one victim of one block is enough, the other one stays."""
+    queue = Admission(8, 1, 6, 2, reserve="nothing")
+    high = queue.submit(0, 2, 6, 1)
+    low = [queue.submit(0, 1, 1, 0), queue.submit(0, 1, 1, 0)]
+    queue.step()
+    assert [queue.blocks(t) for t in (high, *low)] == [3, 2, 2]
+    assert queue.growth(high, 3, 1)
+    assert queue.n_preempted == 1
+    assert [queue.state(t) for t in low] == [1, 0]
+    assert queue.n_admitted == 0

@@ -111,11 +111,26 @@ def test_what_is_said_of_equal_numbers_is_no_fault_where_one_takes_the_place_of_
 
 
 def test_a_line_that_nobody_was_seen_to_run_concerns_all_tests_of_its_file() -> None:
-    """A test that cuts calls short has a tracer of its own."""
     fault = next(f for f in faults_of("x.py", "def f(a):\n    return a + 1\n") if f.kind == "arithmetic")
     lines = {"t::cuts": {"x.py": [1]}, "t::other": {}}
     made = record.Record([{"seconds": dict.fromkeys(lines, 0.1), "lines": lines}])
     assert made.tests_of(fault) == ["t::cuts"]
+
+
+def test_a_test_with_a_tracer_of_its_own_concerns_every_line_of_the_files_it_runs() -> None:
+    """One that cuts calls short, say: what it runs under that is not recorded."""
+    fault = next(f for f in faults_of("x.py", "def f(a):\n    return a + 1\n") if f.kind == "arithmetic")
+    lines = {"t::cuts": {"x.py": [1]}, "t::other": {"x.py": [2]}, "t::more": {}}
+    made = record.Record([{"seconds": dict.fromkeys(lines, 0.1), "lines": lines, "traced": ["t::cuts"]}])
+    assert made.tests_of(fault) == ["t::cuts", "t::other"]
+
+
+def test_what_runs_at_import_concerns_tests_that_look_at_it() -> None:
+    """A number that is compared, a default that is read: no line of the file is run for that."""
+    number, *_ = faults_of("x.py", "N = 1\n")
+    lines = {"": {"x.py": [1]}, "t::calls": {"x.py": [2]}}
+    made = record.Record([{"seconds": {"t::calls": 0.2, "t::looks": 0.1}, "lines": lines}])
+    assert made.tests_of(number) == ["t::looks", "t::calls"]
 
 
 def test_a_fault_keeps_its_name_when_lines_move() -> None:

@@ -517,8 +517,6 @@ class Sequence:
     def check(self):
         """Number of broken invariants (0 = sound). O(visible bytes), allocates."""
         bad = 0
-        if len(self.visible()) != self._visible_count():
-            bad += 1
         if self._floor < 0 or self.length > self._turn[_HIGH] or self._turn[_STEP] < 0:
             bad += 1
         # The newest token may be gone only after seek, rollback or a long prefill cut short.

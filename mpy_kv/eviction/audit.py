@@ -45,6 +45,11 @@ def rings(nxt, prv, n, anchors):
     return where
 
 
+def _linked(nxt, prv, n, where):
+    """How many entries in no list are not their own neighbours."""
+    return len([i for i in range(n) if where[i] < 0 and not nxt[i] == prv[i] == i])
+
+
 def _counted(policy, held, protected):
     meta = policy._meta
     return (meta[HELD] != held) + (meta[PROTECTED] != protected)
@@ -87,6 +92,7 @@ def hybrid(policy, where):
     order = rings(policy._newer, policy._older, n, 1)
     if order is None:
         return bad + 1
+    bad += _linked(policy._newer, policy._older, n, order)
     bad += len([i for i in range(n) if (order[i] == n) != (policy._rank[i] != 0)])
     window, i, oldest = 0, policy._older[n], n
     while i != n and window < policy.window:
@@ -98,9 +104,10 @@ def hybrid(policy, where):
 
 
 def fifo(policy, where):
-    """Whatever is held is in a list."""
+    """Whatever is held is in a list; what is in none is its own neighbour."""
     state = policy._state
-    bad = len([i for i in range(policy.n) if (where[i] >= 0) != (state[i] & _HELD != 0)])
+    bad = _linked(policy._nxt, policy._prv, policy.n, where)
+    bad += len([i for i in range(policy.n) if (where[i] >= 0) != (state[i] & _HELD != 0)])
     bad += len([s for s in state if s and not s & _HELD])
     held, protected = len([s for s in state if s]), len([s for s in state if s & _PROTECTED])
     return bad + _counted(policy, held, protected)

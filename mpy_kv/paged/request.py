@@ -481,9 +481,12 @@ class Request(Sequence):
         # Pages of a window far beyond the ring do not exist: their entries are those of later ones.
         page = (before - 1) // t
         first = (self.length + t - 1) // t
+        oldest = first
         if first <= page - g.ring_pages:
-            first = page - g.ring_pages + 1
-        self._shed(first, page)
+            oldest = page - g.ring_pages + 1
+        self._shed(oldest, page)
+        if oldest > first and first < g.sink_pages:
+            self._shed(first, g.sink_pages - 1)
         if self._own[_KNOWN] >= self.length:
             self._know(self.length)
 

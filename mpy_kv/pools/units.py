@@ -87,7 +87,7 @@ def words(n, spare, own, tag):
 
 
 def _takes(out, n):
-    """Whether any handle can be written to out[n - 1] and read back."""
+    """Whether any handle, or -1, can be written to out[n - 1] and read back."""
     try:
         return _keeps(out, n - 1)
     except Exception:  # whatever anything else than a list or an array raises
@@ -99,7 +99,9 @@ def _keeps(out, i):
     out[i] = LOCK - 1
     now = out[i]
     out[i] = was
-    return now == LOCK - 1
+    out[i] = -1
+    out[i] = was
+    return type(now) is int and now == LOCK - 1
 
 
 class UnitPool:

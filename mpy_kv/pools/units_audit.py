@@ -218,7 +218,7 @@ def check_region(meta, word, node):
         listed[i] = 1
         start, length, rest = node[i], node[n + i], node[2 * n + i]
         over = rest & (1 << shift) - 1
-        if start < at or not length or over >= 1 << shift:
+        if start < at or not length:
             bad += 1
         if (start + meta[SKEW]) % (1 << (rest >> shift)):
             bad += 1  # not aligned

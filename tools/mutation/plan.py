@@ -46,7 +46,7 @@ DEVICE = {
     "mpy_kv/sealed": ("test_sealed.py",),
     "mpy_kv/budget": ("test_budget.py",),
     "mpy_kv/mixed.py": ("test_mixed.py",),
-    "mpy_kv": ("test_allocation.py",),
+    "mpy_kv": ("test_allocation.py", "test_bad_input.py"),
 }
 
 

@@ -53,6 +53,9 @@ class Record:
     def __init__(self, found: Iterable[dict[str, Any]]) -> None:
         self.seconds: dict[str, float] = {}
         self.by_line: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        # By file: tests that run any line, where those are not recorded; tests beside whose import it ran.
+        self.traced: dict[str, set[str]] = defaultdict(set)
+        self.importers: dict[str, set[str]] = defaultdict(set)
         for each in found:
             self.seconds.update(each["seconds"])
             for context, files in each["lines"].items():
@@ -60,6 +63,9 @@ class Record:
                 of_all = "::" not in context
                 tests = set(each["seconds"]) if of_all else {context}
                 for file, lines in files.items():
+                    self.traced[file].update(each.get("traced", ()))
+                    if not context:
+                        self.importers[file].update(each["seconds"])
                     for line in lines:
                         self.by_line[file][line] |= tests if context else set()
 
@@ -70,10 +76,11 @@ class Record:
         tests = set().union(*(by_line.get(line, set()) for line in range(first, last + 1)))
         # Run by whatever imports the file first, seen by all that come after.
         at_import = not fault.function or fault.kind == "default"
-        # A line that nobody was seen to run may be run under a tracer of a test's own, as one that cuts a
-        # call short sets it.
         if at_import or not tests:
             tests = set().union(*by_line.values())
+        if at_import:
+            tests |= self.importers[fault.file]
+        tests |= self.traced[fault.file]
         # One that was skipped took no time and is not asked.
         return sorted(tests & self.seconds.keys(), key=lambda t: (self.seconds[t], t))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
@@ -85,9 +86,18 @@ class Recorder:
         self.cover = coverage.Coverage(data_file=None, config_file=False, include=[str(f) for f in files])
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
+        self.test = ""  # that runs now
+        self.traced: set[str] = set()  # tests with a tracer of their own, under which no line is recorded
 
     def pytest_sessionstart(self) -> None:
         self.cover.start()
+        real = sys.settrace
+
+        def noted(tracer: Any) -> None:
+            self.traced |= {self.test} - {""}
+            real(tracer)
+
+        sys.settrace = noted
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -101,6 +111,7 @@ class Recorder:
             return (yield)
         finally:
             self.cover.switch_context(item.nodeid)
+            self.test = item.nodeid
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -110,6 +121,7 @@ class Recorder:
         finally:
             self.seconds[item.nodeid] = round(time.process_time() - begun, 3)
             self.cover.switch_context("")
+            self.test = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -129,4 +141,5 @@ class Recorder:
                 for context in contexts:
                     lines.setdefault(context, {}).setdefault(name, []).append(line)
         found = {"seconds": self.seconds, "lines": lines, "failed": self.failed}
+        found["traced"] = sorted(self.traced)
         self.report.write_text(json.dumps(found), encoding="utf-8")
