@@ -6,6 +6,7 @@ structure says of itself, and of its own numbers those that decide what the next
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import sys
@@ -20,9 +21,10 @@ from paged_cases import HEAD_DIM, HEADS, LAYERS, SHAPE, WIDTH, requests_of, vect
 from mpy_kv import Geometry, KVCache, eviction, kernels
 from mpy_kv.admission import admission
 from mpy_kv.admission.predictor import LengthPredictor
+from mpy_kv.admission.waiting import Gate
 from mpy_kv.arena import Arena
 from mpy_kv.budget import BudgetCache
-from mpy_kv.errors import KVError, NoRoom
+from mpy_kv.errors import KVError, NoRoom, StepError
 from mpy_kv.kernels import params as P
 from mpy_kv.kernels.family import KernelSet
 from mpy_kv.kernels.int4 import params as P4
@@ -72,6 +74,10 @@ class Life:
             self.turn()
             yield re.sub(r" at 0x\w+", "", "; ".join(self.told) + " | " + self.state())
             self.told.clear()
+        self.end()
+
+    def end(self) -> None:
+        """Nothing is left behind."""
 
     def arg(self, right: Any) -> Any:
         return self.rng.choice(WRONG) if self.rng.random() < self.odd else right
@@ -401,6 +407,74 @@ class QueueOfPredictions(Queue):
     reserve = "predictor"
 
 
+class Gates(Queue):
+    """Tasks that wait for tickets, woken, preempted, cancelled."""
+
+    reserve = "nothing"
+
+    def make(self) -> None:
+        super().make()
+        self.loop = asyncio.new_event_loop()
+        self.gate = Gate(self.queue, self.heard)
+        self.tasks: dict[int, asyncio.Task[None]] = {}
+
+    def heard(self, ticket: int) -> None:
+        self.told.append(f"preempted {ticket}")
+        kind = self.rng.randrange(5)
+        if kind == 0:
+            self.told.append(f"step {self.gate.step()}")
+        elif kind == 1:
+            raise StepError(f"of {ticket}")
+
+    def turn(self) -> None:
+        rng, gate = self.rng, self.gate
+        free = rng.choice((None, None, 3, 9))
+        kinds = ("submit",) * 5 + ("step",) * 3 + ("growth",) * 3 + ("finish",) * 2 + ("cancel", "leave")
+        kind = rng.choice(kinds)
+        if kind == "submit":
+            new = self.do(self.queue.submit, 1, rng.randint(1, 20), rng.randint(1, 30), rng.randrange(3))
+            if new is not None:
+                self.live.append(new)
+                self.tasks[new] = self.loop.create_task(gate.wait(new))
+        elif kind == "step":
+            self.do(gate.step, free)
+        elif kind == "leave" and self.tasks:
+            self.tasks[rng.choice(list(self.tasks))].cancel()
+        elif kind == "growth":
+            ticket = self.ticket()
+            self.do(gate.growth, ticket, rng.randint(1, 3), free)
+            again = ticket in self.live and ticket not in self.tasks
+            if again and rng.random() < 0.8:
+                self.tasks[ticket] = self.loop.create_task(gate.wait(ticket))
+        elif kind == "finish":
+            self.do(gate.finish, self.ticket(), self.arg(rng.choice((None, 1, 5))), free)
+        else:
+            self.do(gate.cancel, self.ticket(), free)
+        self.loop.run_until_complete(self.settled())
+
+    def end(self) -> None:
+        for task in self.tasks.values():
+            task.cancel()
+        while self.tasks:
+            self.loop.run_until_complete(self.settled())
+        self.loop.close()
+
+    async def settled(self) -> None:
+        for _ in range(4):
+            await asyncio.sleep(0)
+        for ticket, task in list(self.tasks.items()):
+            if task.done():
+                error = None if task.cancelled() else task.exception()
+                self.told.append(f"{ticket} woke: {task.cancelled()} {type(error).__name__}")
+                del self.tasks[ticket]
+        for ticket in list(self.live):
+            try:
+                self.queue.slot(ticket)
+            except KVError:
+                self.live.remove(ticket)
+                self.dead.append(ticket)
+
+
 class Predictor(Life):
     def make(self) -> None:
         self.one = LengthPredictor(tasks=3, per_mille=800, least=3, memory=21)
@@ -461,13 +535,15 @@ def _order(policy: str, **options: int) -> type[Life]:
 class Steps(Life):
     """A cache: steps of one token and of several, cut short, undone; vectors of a wrong kind."""
 
-    most = 200  # tokens
+    base: dict[str, Any] = SHAPE
     shifts: dict[str, Any] = {}
     rollback = 5
     several = 3
     odd = 0.01
 
     def make(self) -> None:
+        self.width = self.base["kv_heads"] * self.base["head_dim"]
+        self.row = self.base["heads"] * self.base["head_dim"]
         self.cache = self.built()
         self.serial = 0
         self.pending = 0
@@ -508,9 +584,9 @@ class Steps(Life):
         attended = self.rng.random() < 0.85
         sinks = self.rng.random() < 0.6
         for layer in range(layers):
-            k, v = (self.vectors(n, role, WIDTH, layer) for role in (0, 1))
-            q, qs = (self.vectors(n, role, HEADS * HEAD_DIM, layer) for role in (2, 3))
-            out = array("h" if self.shifts else "f", bytes((2 if self.shifts else 4) * n * HEADS * HEAD_DIM))
+            k, v = (self.vectors(n, role, self.width, layer) for role in (0, 1))
+            q, qs = (self.vectors(n, role, self.row, layer) for role in (2, 3))
+            out = array("h" if self.shifts else "f", bytes((2 if self.shifts else 4) * n * self.row))
             if n == 1 and self.rng.random() < 0.9:
                 self.do(c.append, layer, k, v)
                 n = 1
@@ -541,8 +617,8 @@ class Steps(Life):
 
     def wrong(self) -> None:
         rng, c = self.rng, self.cache
-        k = self.vectors(1, 0, WIDTH, 0)
-        q = self.vectors(1, 0, WIDTH * 2, 0)
+        k = self.vectors(1, 0, self.width, 0)
+        q = self.vectors(1, 0, self.row, 0)
         kind = rng.randrange(11)
         if kind == 0:
             self.do(c.append, rng.choice(WRONG), k, k)
@@ -553,7 +629,7 @@ class Steps(Life):
                 c.append,
                 0,
                 k,
-                rng.choice((k[:-1], k + k[:1], [1.0], b"ab", k[:0], array("d", [1.0] * WIDTH))),
+                rng.choice((k[:-1], k + k[:1], [1.0], b"ab", k[:0], array("d", [1.0] * self.width))),
             )
         elif kind == 2:
             self.do(c.prefill, 0, k, k, rng.choice((*WRONG, 2)))
@@ -562,7 +638,7 @@ class Steps(Life):
         elif kind == 4:
             self.do(c.attend, 0, q, rng.choice((bytes(16), array("i", [1]), q[:5], q[:0], None)))
         elif kind == 5:
-            self.do(c.append, 1, *(array("f", [float("inf")] * WIDTH) for _ in range(2)))
+            self.do(c.append, 1, *(array("f", [float("inf")] * self.width) for _ in range(2)))
         elif kind == 6:
             self.do(c.rollback, rng.choice((*WRONG, c.length + 1)))
         elif kind == 7:
@@ -575,10 +651,10 @@ class Steps(Life):
         """A prefill of which one row cannot be stored, and what may follow."""
         rng, c = self.rng, self.cache
         n = rng.randint(1, self.several)
-        k, v = (self.vectors(n, role, WIDTH, 0) for role in (0, 1))
+        k, v = (self.vectors(n, role, self.width, 0) for role in (0, 1))
         if not self.shifts:
-            rng.choice((k, v))[rng.randrange(n * WIDTH)] = rng.choice((float("nan"), 1e9))
-        q = self.vectors(n, 2, HEADS * HEAD_DIM, 0)
+            rng.choice((k, v))[rng.randrange(n * self.width)] = rng.choice((float("nan"), 1e9))
+        q = self.vectors(n, 2, self.row, 0)
         out = array(q.typecode, bytes(q.itemsize * len(q)))
         self.do(c.prefill, 0, k, v, n)
         for _ in range(rng.randint(0, 2)):
@@ -587,7 +663,7 @@ class Steps(Life):
             self.do(c.prefill, 1, k, v, n)
             self.commit(n)
         if rng.random() < 0.3:
-            self.do(c.prefill, 0, self.vectors(n, 0, WIDTH, 0), self.vectors(n, 1, WIDTH, 0), n)
+            self.do(c.prefill, 0, self.vectors(n, 0, self.width, 0), self.vectors(n, 1, self.width, 0), n)
             self.do(c.attend, 0, q, out, None, n)
 
 
@@ -610,7 +686,7 @@ class Ring(Steps):
 
     def built(self) -> Any:
         return KVCache(
-            Geometry(**SHAPE, **self.shape, codec=self.codec), kernels=_plain(self.codec), **self.shifts
+            Geometry(**self.base, **self.shape, codec=self.codec), kernels=_plain(self.codec), **self.shifts
         )
 
     def turn(self) -> None:
@@ -637,7 +713,7 @@ class Half(Ring):
 
 class Mixed(Steps):
     def built(self) -> Any:
-        g = MixedGeometry(**SHAPE, codec=["int8", "float16"], window=6, sinks=2)
+        g = MixedGeometry(**self.base, codec=["int8", "float16"], window=6, sinks=2)
         return MixedCache(g, kernels={name: _plain(name) for name in g.types})
 
 
@@ -646,7 +722,7 @@ class Sealed(Steps):
     rollback = 20
 
     def built(self) -> Any:
-        g = SealedGeometry(**SHAPE, **self.shape)
+        g = SealedGeometry(**self.base, **self.shape)
         dirty = bytearray(b"\xff" * g.bytes())
         return SealedCache(g, buffer=dirty, kernels=_plain("int4"), **self.shifts)
 
@@ -668,9 +744,8 @@ class Budget(Steps):
     rollback = 2
 
     def built(self) -> Any:
-        return BudgetCache(
-            Geometry(**SHAPE, window=5, sinks=2), policy=self.policy, kernels=_plain("int8"), **self.shifts
-        )
+        g = Geometry(**self.base, window=5, sinks=2)
+        return BudgetCache(g, policy=self.policy, kernels=_plain("int8"), **self.shifts)
 
     def turn(self) -> None:
         if self.rng.random() < 0.04:
@@ -689,6 +764,44 @@ class BudgetOfUse(Budget):
 class BudgetOfMass(Budget):
     policy = "heavy-hitters"
     shifts = {"kv_shift": 12, "q_shift": 11, "out_shift": 10}
+
+
+SLICED = {"layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 12, "group": 4}
+SHARED = {"layers": 2, "heads": 2, "kv_heads": 2, "head_dim": 4, "group": 8}
+
+
+class RingSliced(Ring):
+    base = SLICED
+
+
+class RingShared(Ring):
+    base = SHARED
+    codec = "int8-int4"
+
+
+class SealedSliced(Sealed):
+    base = SLICED
+    shape = {"window": 33, "sinks": 2}
+
+
+class SealedShared(Sealed):
+    base = SHARED
+    shape = {"window": 32, "sinks": 0}
+    shifts = {"kv_shift": 12, "q_shift": 11, "out_shift": 10}
+
+
+class BudgetSliced(Budget):
+    base = SLICED
+    policy = "lru-attention"
+
+
+class BudgetOfDecay(Budget):
+    base = SHARED
+    policy = "lfu-decay"
+
+
+class BudgetBlind(Budget):
+    policy = "window"
 
 
 class Paged(Life):
@@ -1235,6 +1348,14 @@ LIVES: dict[str, tuple[type[Life], int]] = {
     "window-lru": (Budget, 150),
     "lru-peak": (BudgetOfUse, 150),
     "heavy-hitters": (BudgetOfMass, 150),
+    "ring, sliced": (RingSliced, 60),
+    "ring, shared scales": (RingShared, 80),
+    "sealed, sliced": (SealedSliced, 40),
+    "sealed, shared scales": (SealedShared, 50),
+    "lru-attention": (BudgetSliced, 60),
+    "lfu-decay": (BudgetOfDecay, 80),
+    "window": (BudgetBlind, 80),
+    "gate": (Gates, 400),
     "requests": (Paged, 300),
     "requests with a window": (PagedWindow, 300),
     "requests of a shared pool": (PagedWide, 300),
