@@ -25,6 +25,7 @@ from mpy_kv.admission.waiting import Gate
 from mpy_kv.arena import Arena
 from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import KVError, NoRoom, StepError
+from mpy_kv.eviction.tokens import params as T
 from mpy_kv.kernels import params as P
 from mpy_kv.kernels.family import KernelSet
 from mpy_kv.kernels.int4 import params as P4
@@ -561,6 +562,8 @@ class Steps(Life):
     def state(self) -> str:
         c = self.cache
         kept = [list(c._turn)[1:6], c._floor, list(getattr(c, "_over", ())), getattr(c, "_uneven", None)]
+        if hasattr(c, "plan"):
+            kept += [c.plan[i] for i in (T.SINCE, T.BANK, T.EVICTED, T.MOVING, T.SHRINKING)]
         return f"{c.stats()} {c.visible()} {c.sink_query_position(1)} {c.check()} {kept}"
 
     def turn(self) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from paged_cases import HEAD_DIM, HEADS, SHAPE, WIDTH, requests_of, ring_like, run, step
 
-from mpy_kv import Geometry, kernels
+from mpy_kv import Geometry, KVCache, kernels, sequence
 from mpy_kv.admission.admission import MOST_TICKETS, Admission
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
 from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, NoRoom, PoolFull, StepError
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.paged.prefix import SERIAL
 from mpy_kv.pools import slab
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
@@ -362,3 +363,67 @@ def test_a_growth_takes_from_lower_priorities_what_is_missing_and_no_more() -> N
     assert queue.n_preempted == 1
     assert [queue.state(t) for t in low] == [1, 0]
     assert queue.n_admitted == 0
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_the_word_of_a_locked_block_is_no_handle(name: str) -> None:
+    """Nor is one that has more bits than a handle, or is below 0."""
+    pool = POOLS[name]()
+    handle = pool.alloc(32)
+    pool.lock(handle)
+    for wrong in (handle | 1 << 29, handle | 1 << 30, -1 - handle, handle - (1 << 29), -1, -(1 << 29)):
+        for call in (pool.free, pool.lock, pool.unlock, pool.is_locked, pool.offset, pool.size, pool.owner):
+            with pytest.raises(BadHandle):
+                call(wrong)
+        with pytest.raises(BadHandle):
+            pool.grow(wrong, 32)
+        with pytest.raises(BadHandle):
+            pool.set_owner(wrong, 1)
+        with pytest.raises(BadHandle):
+            pool.free_many([wrong], 1)
+        for optional in ("retain", "holders", "header", "region_of"):
+            if hasattr(pool, optional):
+                with pytest.raises(BadHandle):
+                    getattr(pool, optional)(wrong)
+    assert pool.check() == 0
+    assert pool.is_locked(handle)
+
+
+def test_serial_numbers_of_entries_begin_anew_at_2_to_the_30() -> None:
+    """A small int of a board; 0 is of no entry."""
+    requests = requests_of(8)
+    blocks = requests.blocks
+    blocks.meta[SERIAL] = (1 << 30) - 2
+    one = requests.open()
+    run(one, list(range(13)))
+    assert [blocks.serial[requests.table[page]] for page in range(3)] == [(1 << 30) - 1, 1, 2]
+    assert requests.check() == 0
+    one.close()
+    assert requests.lookup(list(range(13))) == 12
+
+
+@pytest.mark.parametrize("shift", [None, 12], ids=["float32", "int16"])
+@pytest.mark.parametrize("n", [1, 3])
+def test_rows_not_yet_read_are_known_by_their_addresses(
+    shift: int | None, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a port that has addresses, to the byte: k and v overlap `out` anywhere, q is read row by row."""
+    g = Geometry(1, 3, 1, 4, window=4, sinks=0)
+    cache = KVCache(g, kv_shift=shift, kernels=kernels.get("plain"))
+    kind, size = ("f", 4) if shift is None else ("h", 2)
+    places: dict[int, int] = {}
+    monkeypatch.setattr(sequence, "MICROPYTHON", True)
+    monkeypatch.setattr(sequence, "addressof", lambda view: places[id(view)])
+    rows = array(kind, [0] * 4 * n)
+    cache.prefill(0, rows, rows, n)
+    out, x = (memoryview(array(kind, [0])) for _ in range(2))
+    written, keys = n * 12 * size, n * 4 * size
+    places[id(x)] = 1000
+    for d in range(-written - 2, written + 3):
+        places[id(out)] = 1000 + d
+        assert cache._spoils(out, x, True) == (-written < d < keys), d
+        assert cache._spoils(out, x, False) == (0 < d < written), d
+    plain = array(kind, [0])
+    assert not cache._spoils(plain, plain[:], True)
+    assert cache._spoils(plain, plain, True)
+    assert not cache._spoils(plain, plain, False)
