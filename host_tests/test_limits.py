@@ -16,8 +16,10 @@ from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
 from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, NoRoom, PoolFull, StepError
+from mpy_kv.kernels import params
 from mpy_kv.paged import PagedGeometry, Requests
 from mpy_kv.paged.prefix import SERIAL
+from mpy_kv.paged.requests import BUSY
 from mpy_kv.pools import slab
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
@@ -428,3 +430,51 @@ def test_rows_not_yet_read_are_known_by_their_addresses(
     assert not cache._spoils(plain, plain[:], True)
     assert cache._spoils(plain, plain, True)
     assert not cache._spoils(plain, plain, False)
+
+
+def test_every_call_mends_first_what_another_left_undone() -> None:
+    calls: dict[str, Callable[[Requests, Any], Any]] = {
+        "open": lambda of, one: of.open(), "lookup": lambda of, one: of.lookup([1, 2, 3]),
+        "available_blocks": lambda of, one: of.available_blocks(), "stats": lambda of, one: of.stats(),
+        "check": lambda of, one: of.check(), "pin": lambda of, one: of.pin(one, 4),
+        "unpin": lambda of, one: of.unpin(of.pin(one, 4)), "fork": lambda of, one: one.fork(),
+        "rollback": lambda of, one: one.rollback(1), "reserve": lambda of, one: one.reserve(8),
+        "append": lambda of, one: step(one, 1), "close": lambda of, one: one.close(),
+        "abort": lambda of, one: one.abort(), "lock": lambda of, one: one.lock(),
+        "place": lambda of, one: one.place(0, "k", 1),
+    }  # fmt: skip
+    for name, call in calls.items():
+        of = requests_of(12, max_requests=3)
+        one = of.open(pin_tokens=8)
+        run(one, list(range(9)))
+        for i in range(of.n):
+            of.blocks.ref[i] += 1
+        of.state[BUSY] = 1
+        call(of, one)
+        assert of.state[BUSY] == 0, name
+        assert of.check() == 0, name
+
+
+def test_a_region_that_all_free_bytes_would_just_hold_needs_compaction() -> None:
+    pool = RegionPool(Arena(64), 64, 4)
+    a, b, c, _ = (pool.alloc(16) for _ in range(4))
+    pool.free(a)
+    pool.free(c)
+    for size, said in ((32, "no gap is large enough, compact"), (36, "no free block is large enough")):
+        with pytest.raises(PoolFull, match=said):
+            pool.alloc(size)
+    pool.compact()
+    pool.free(b)
+    assert pool.free_bytes() == 48
+
+
+def test_what_a_cut_rollback_has_left_overwritten_is_seen_by_no_step() -> None:
+    """The length has moved and the mark of what was written has not: the next step aborts first."""
+    cache = ring_like(requests_of(4, None, window=4, sinks=0))
+    for token in range(10):
+        step(cache, token)
+    cache.length = 6  # tokens 3 and 4 have been overwritten by 8 and 9
+    step(cache, 6)
+    assert cache.visible() == [5, 6]
+    assert cache.kernel_arguments()[1][params.N] == 2
+    assert cache.check() == 0
