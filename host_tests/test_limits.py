@@ -17,6 +17,7 @@ from mpy_kv.arena import Arena
 from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, NoRoom, PoolFull, StepError
 from mpy_kv.kernels import params
+from mpy_kv.mixed import MixedCache
 from mpy_kv.paged import PagedGeometry, Requests
 from mpy_kv.paged.prefix import SERIAL
 from mpy_kv.paged.requests import BUSY
@@ -478,3 +479,32 @@ def test_what_a_cut_rollback_has_left_overwritten_is_seen_by_no_step() -> None:
     assert cache.visible() == [5, 6]
     assert cache.kernel_arguments()[1][params.N] == 2
     assert cache.check() == 0
+
+
+def test_runs_that_were_not_made_to_their_end_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the next token is the first of all, which position 0 would stand for."""
+    cache = ring_like(requests_of(4, None, window=4, sinks=0))
+    for token in range(3):
+        step(cache, token)
+    look = KVCache._look
+
+    def cut(self: KVCache, p: int) -> None:
+        look(self, p)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KVCache, "_look", cut)
+        with pytest.raises(KeyboardInterrupt):
+            step(cache, 3)
+    cache.rollback(3)
+    other = ring_like(requests_of(4, None, window=4, sinks=0))
+    assert step(cache, 7) == step(other, 7)
+
+
+@pytest.mark.parametrize("kind", [KVCache, BudgetCache, SealedCache, MixedCache])
+def test_hot_methods_are_found_in_the_class_itself(kind: type) -> None:
+    """What only a base has is looked up twice."""
+    hot = {"append", "attend", "_drop", "commit", "_begin", "_aim"} | (
+        {"_low"} if kind is not BudgetCache else {"_attend_row"}
+    )
+    assert hot <= vars(kind).keys()
