@@ -136,7 +136,7 @@ def test_a_dry_run_needs_no_board(kvlab, monkeypatch, tmp_path, tiny, name, how)
     assert figures["model_in"] == "file"
     assert (figures["unchanged"], figures["removed"], figures["kept_main"]) == ([], [], None)
     assert figures["arch"] == {"rp2350": "armv7emsp", "esp32c3": "rv32imc"}[name]
-    wanted = files.modules("stories", identity.expected(boards.load(name)), bool(how))
+    wanted = files.modules("stories", identity.expected(boards.load(name)), bool(how), ())
     paths = [entry["path"] for entry in figures["copied"]]
     assert paths == [*(file.path for file in wanted), "model.mkvm", "main.py"]
     thumb = f"lib/mpy_kv/kernels/thumb.{'mpy' if how else 'py'}"
@@ -165,11 +165,14 @@ def test_a_dry_run_does_without_the_port_that_it_names(kvlab, monkeypatch, tmp_p
 def test_a_dry_run_without_a_board_says_what_does_not_fit(kvlab, monkeypatch, tiny):
     monkeypatch.setattr(link.list_ports, "comports", list)
     words = ("deploy", "--board", "rp2040", "--dry-run")
-    status, out, err = kvlab(*words)
+    status, out, err = kvlab(*words, "--part", "all")
     assert (status, out) == (1, "")
+    found = re.search(r"free, ([\d,]+) are needed: 350 and (\d+) blocks of 4,096 ", err)
     assert "the board's file system has 1,433,600 bytes free" in err
-    assert "deploy with --mpy" in err
-    assert kvlab(*words, "--mpy")[0] == 0
+    assert int(found[1].replace(",", "")) == 4096 * int(found[2]) > 1433600
+    assert "Deploy with --mpy or fewer parts" in err
+    assert kvlab(*words, "--part", "all", "--mpy")[0] == 0
+    assert kvlab(*words)[0] == 0
 
 
 def test_a_dry_run_asks_the_board_that_is_there(kvlab, monkeypatch, board, deploy_to):

@@ -10,7 +10,11 @@ import click
 from kvlab import boards, options, output, paths, shipped
 from kvlab.boards import Board
 from kvlab.deploy import APPS, NO_APP, PLACES
-from kvlab.errors import BadInput
+from kvlab.errors import BadInput, did_you_mean
+from kvlab.parts import ask
+from kvlab.parts.table import PARTS
+from mpy_kv.codecs import NAMES
+from mpy_kv.eviction import tokens
 
 if TYPE_CHECKING:  # mpremote is slow to import, and --help does without
     from kvlab.deploy.identity import Identity
@@ -28,6 +32,22 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
     return board
 
 
+def _part(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """BadInput for what is no part."""
+    for name in names:
+        if name not in (*PARTS, ask.ALL):
+            hint = did_you_mean(name, PARTS) or f"; parts: {', '.join(PARTS)}"
+            raise BadInput(f"--part {name}: no such part{hint}")
+    return names
+
+
+def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
+    """All that are needed; None, the whole package, where that was named or `used` is not known."""
+    if used is None or ask.ALL in named:
+        return None
+    return tuple(dict.fromkeys([*used, *named]))
+
+
 @click.command(
     epilog="""Examples:
 
@@ -35,7 +55,8 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
   kvlab deploy --board rp2040 --mpy --port /dev/ttyACM0
   kvlab deploy --board esp32s3 --port /dev/ttyUSB0 --mpy \\
       --model stories260K.bin
-  kvlab deploy --board rp2040 --mpy --app none
+  kvlab deploy --board rp2040 --mpy --codec int4 --policy lru-peak
+  kvlab deploy --board rp2040 --mpy --app none --part paged
   kvlab deploy --board rp2040 --mpy --dry-run
 """
 )
@@ -70,6 +91,34 @@ def _real(_context: click.Context, _option: click.Parameter, name: str) -> Board
     help="A ROMFS partition, read where it lies, or a file; auto: the partition if the firmware has one.",
 )
 @click.option(
+    "--codec",
+    "codecs",
+    type=click.Choice(NAMES),
+    metavar="NAME",
+    multiple=True,
+    help="An element type that is used there, beside those of main.py and the model; may be repeated. Of"
+    f" {', '.join(NAMES)}.",
+)
+@click.option(
+    "--policy",
+    "policies",
+    type=click.Choice(tuple(tokens.POLICIES)),
+    metavar="NAME",
+    multiple=True,
+    help="A token policy that is used there; as they share their code, each brings all. Of"
+    f" {', '.join(tokens.POLICIES)} [default: none, the newest tokens stay].",
+)
+@click.option("--requests", is_flag=True, help="Several requests or stories at once are used there.")
+@click.option(
+    "--part",
+    "part_names",
+    metavar="NAME",
+    multiple=True,
+    callback=_part,
+    help=f"Another part of mpy_kv, of {', '.join(PARTS)}; may be repeated. all: the whole package [default: what"
+    " --codec, --policy and --requests name and the app uses; with --app none, and none of them, all].",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Say what would be copied and removed, and write nothing; where no board is connected, or no --port"
@@ -85,12 +134,17 @@ def command(
     tokenizer: str | None,
     mpy: bool,
     place: str,
+    codecs: tuple[str, ...],
+    policies: tuple[str, ...],
+    requests: bool,
+    part_names: tuple[str, ...],
     dry_run: bool,
     force: bool,
     json_path: Path | None,
 ) -> None:
     """Copy mpy_kv, an app, its main.py and a model to a board that runs MicroPython; with --app none mpy_kv
-    alone.
+    alone. Of mpy_kv only what the app uses is copied: int8 and a window, unless main.py, the model or options
+    name more.
 
     Files that are already right are skipped, each copy is verified before it takes its name, and old
     modules of ours are removed: it may be interrupted and repeated at will. A main.py that is not ours
@@ -98,19 +152,27 @@ def command(
 
     Exit status: 0 done, 1 no room or the board failed, 2 bad input, wrong board or port.
     """
-    from kvlab.deploy import plan
+    from kvlab.deploy import files, plan
     from kvlab.deploy.deployment import Deployment, Wish
     from kvlab.deploy.identity import expected
     from kvlab.deploy.link import connected, nothing_there
     from kvlab.models.load import load_image
 
+    if ask.ALL in part_names:
+        options.no_effect(
+            "has no effect with --part all; leave one of them out", "codecs", "policies", "requests"
+        )
+    named = [*part_names, *ask.of_options(codecs, policies, requests)]
     if app == NO_APP:
         options.no_effect("has no effect with --app none; leave one of them out", *_OF_MODEL)
-        wish = Wish(board, app, b"", mpy=mpy)
+        wish = Wish(board, app, b"", mpy=mpy, parts=_parts(named, [] if named else None))
     else:
         words = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
         image = load_image(shipped.find(model, "--model"), words)
-        wish = Wish(board, app, image.data, mpy=mpy, place=place)
+        used = ask.of_main(files.main(board).data.decode())
+        if used is not None:
+            used += ask.of_layers(image.codecs or ())
+        wish = Wish(board, app, image.data, mpy=mpy, place=place, parts=_parts(named, used))
     if dry_run and nothing_there(port):
         options.no_effect("no board is connected that could be another one", "force")
         if place == "romfs":
@@ -169,12 +231,22 @@ def show(f: dict[str, Any]) -> None:
         ("unchanged", f"{len(f['unchanged'])} files"),
         (f"{would}removed", f"{len(f['removed'])} files of ours that are no more"),
         *([("model", f"{output.size(f['model_bytes'])}, {place}")] if model else []),
-        ("file system", f"{output.size(f['free_bytes'])} free before"),
+        ("parts", f["parts"] if isinstance(f["parts"], str) else ", ".join(f["parts"])),
+        (
+            "all of it",
+            f"{f['files']} files, {output.size(f['bytes'])}: {f['blocks']} blocks of {f['block_bytes']:,}"
+            f" bytes, {f['folder_blocks']} of them of folders",
+        ),
+        ("file system", f"{output.size(f['free_bytes'])} free before, {f['free_blocks']} blocks"),
     ]
     if f["kept_main"]:
         rows.append(("main.py", f"the one that was there {would or 'is '}kept as {f['kept_main']}"))
     output.table("", rows)
     if f["dry_run"]:
+        for part, one in f["by_part"].items():
+            click.echo(
+                f"  part    {part}: {one['files']} files, {output.size(one['bytes'])}, {one['blocks']} blocks"
+            )
         for entry in f["copied"]:
             click.echo(f"  copy    {entry['path']}, {output.size(entry['bytes'])}")
         for path in f["removed"]:

@@ -8,23 +8,27 @@ from typing import Any
 
 from kvlab.boards import Board
 from kvlab.deploy import NO_APP, files, plan, romfs
+from kvlab.deploy.cost import cost
 from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import Link
 from kvlab.deploy.remote import Blank, Remote
 from kvlab.errors import FellShort
+from kvlab.parts.table import BASE
 
 
 @dataclass(frozen=True)
 class Wish:
     """What shall be on the board. `model`: a board image; `place`: one of kvlab.deploy.PLACES. With the app
-    NO_APP there is neither, and main.py and a model on the board stay as they are."""
+    NO_APP there is neither, and main.py and a model on the board stay as they are. `parts`: of mpy_kv; None:
+    all of it."""
 
     board: Board
     app: str
     model: bytes
     mpy: bool = False
     place: str = "auto"
+    parts: tuple[str, ...] | None = None
 
 
 class Deployment:
@@ -43,11 +47,13 @@ class Deployment:
         self.rom_unchanged = False
         if self._remote is not None and self.rom_image is not None:
             self.rom_unchanged = romfs.holds(self._remote, self.rom_image)
-        wanted = files.modules(wish.app, found, wish.mpy)
+        self.parts = wish.parts if found.arch else None
+        wanted = files.modules(wish.app, found, wish.mpy, self.parts)
         if wish.app != NO_APP:
             if self.rom_image is None:
                 wanted.append(File(MODEL, wish.model))
             wanted.append(files.main(wish.board))
+        self.wanted = tuple(wanted)
         self.plan = plan.make(
             self._remote or Blank(wish.board),
             wanted,
@@ -78,6 +84,8 @@ class Deployment:
             "micropython": None if self.link is None else self.found.release,
             "arch": self.found.arch,
             "app": self.wish.app,
+            "parts": "all" if self.parts is None else list(dict.fromkeys((*BASE, *self.parts))),
+            **cost(self.wanted, self.parts, p.space),
             "mpy": self.wish.mpy,
             "model_in": None if self.wish.app == NO_APP else "file" if self.rom_image is None else "romfs",
             "model_bytes": len(self.wish.model),
@@ -89,6 +97,8 @@ class Deployment:
             "kept_main": plan.OLD_MAIN if p.keep_main else None,
             "free_bytes": p.space.free_bytes,
             "needed_bytes": p.needed_bytes,
+            "free_blocks": p.space.free_blocks,
+            "needed_blocks": p.needed_blocks,
         }
 
     def _rom_image(self) -> bytes | None:

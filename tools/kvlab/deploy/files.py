@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,16 +11,14 @@ from kvlab.boards import Board
 from kvlab.deploy import NO_APP
 from kvlab.deploy.identity import Identity
 from kvlab.errors import BadInput
+from kvlab.parts import closure
 from unix_port import compiled
 from unix_port.port import PortError
 
 LIB = "lib"
 MAIN = "main.py"
 MODEL = "model.mkvm"
-PACKAGE = "mpy_kv"
-
-# Stands in for what boards have built in.
-HOST_ONLY = ("mpy_kv/cpython.py",)
+PACKAGE = closure.PACKAGE
 
 
 @dataclass(frozen=True)
@@ -31,14 +29,15 @@ class File:
     data: bytes
 
 
-def modules(app: str, found: Identity, mpy: bool) -> list[File]:
+def modules(app: str, found: Identity, mpy: bool, parts: Sequence[str] | None = None) -> list[File]:
     """The package and the app, if any, in lib/: sources, or with `mpy` compiled for what `found` runs.
+    parts: of the package, with all that they need; None: the whole.
 
     BadInput when its firmware does not load what this mpy-cross makes.
     """
     if mpy:
-        return _compiled(app, found)
-    return [File(f"{LIB}/{name}", path.read_bytes()) for name, path in _sources(app, found)]
+        return _compiled(app, found, parts)
+    return [File(f"{LIB}/{name}", path.read_bytes()) for name, path in _sources(app, found, parts)]
 
 
 def main(board: Board) -> File:
@@ -51,18 +50,19 @@ def owned(app: str) -> list[str]:
     return [f"{LIB}/{name}" for name in (PACKAGE, app) if name != NO_APP]
 
 
-def _sources(app: str, found: Identity) -> Iterator[tuple[str, Path]]:
-    folders = [(paths.ROOT, PACKAGE)]
-    if app != NO_APP:
-        folders.append((paths.APPS, app))
-    for root, name in folders:
-        for path in sorted((root / name).rglob("*.py")):
-            relative = path.relative_to(root).as_posix()
-            if relative not in HOST_ONLY and compiled.suits(path, found.arch):
-                yield relative, path
+def _sources(app: str, found: Identity, parts: Sequence[str] | None) -> Iterator[tuple[str, Path]]:
+    """Files of the modules as a board has them, and where they are here."""
+    if parts is None or not found.arch:  # without native code mpy_kv/__init__.py loads files of many parts
+        names = [*closure.all_of(PACKAGE), *([] if app == NO_APP else closure.all_of(app))]
+    else:
+        names = closure.of_parts(parts, None if app == NO_APP else app)
+    for name in names:
+        path = closure.find(name)
+        if path is not None and compiled.suits(path, found.arch):
+            yield closure.file_of(name), path
 
 
-def _compiled(app: str, found: Identity) -> list[File]:
+def _compiled(app: str, found: Identity, parts: Sequence[str] | None) -> list[File]:
     if not found.arch:
         raise BadInput("--mpy: this firmware runs no native code; leave --mpy out")
     try:
@@ -70,7 +70,7 @@ def _compiled(app: str, found: Identity) -> list[File]:
     except PortError as error:
         raise BadInput(f"--mpy: {error}") from error
     files = []
-    for name, _ in _sources(app, found):
+    for name, _ in _sources(app, found, parts):
         name = f"{name.removesuffix('.py')}.mpy"
         data = (tree / name).read_bytes()
         _check_header(data, found)

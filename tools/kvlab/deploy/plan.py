@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kvlab.deploy.cost import FOLDER_BLOCKS, folders_of
 from kvlab.deploy.files import LIB, MAIN, File
 from kvlab.deploy.remote import PART, Files, Remote, Seen, Space
 from kvlab.errors import FellShort
 
 OLD_MAIN = "main.old.py"
 
-FOLDER_BLOCKS = 2  # littlefs keeps each folder in a pair of blocks
-SPARE_BLOCKS = 4  # and needs some room to move them
+SPARE_BLOCKS = 4  # littlefs needs some room to move the blocks of its folders
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,9 @@ def check_room(plan: Plan) -> None:
     if not plan.copy or plan.needed_blocks <= plan.space.free_blocks:
         return
     raise FellShort(
-        f"the board's file system has {plan.space.free_bytes:,} bytes free, {plan.needed_bytes:,} are needed"
-        " (a file that is replaced stays until the new one is whole): deploy with --mpy,"
+        f"the board's file system has {plan.space.free_bytes:,} bytes free, {plan.needed_bytes:,} are needed:"
+        f" {plan.space.free_blocks:,} and {plan.needed_blocks:,} blocks of {plan.space.block_bytes:,}"
+        " (a file that is replaced stays until the new one is whole). Deploy with --mpy or fewer parts,"
         " remove files from it (mpremote fs rm), or choose a smaller --model"
     )
 
@@ -141,13 +142,11 @@ def _needed(
         return 0
     used = -sum(space.blocks(sizes[path]) for path in leftovers)
     most = 0
-    folders = {path.rpartition("/")[0] for path in sizes}
+    folders = folders_of(sizes)
     for file in copy:
-        at = file.path.rpartition("/")[0]
-        while at and at not in folders:
-            folders.add(at)
-            used += FOLDER_BLOCKS
-            at = at.rpartition("/")[0]
+        new = folders_of([file.path]) - folders
+        folders |= new
+        used += FOLDER_BLOCKS * len(new)
         used += space.blocks(len(file.data))
         most = max(most, used)
         for old in (file.path, _other_kind(file.path)):

@@ -1,0 +1,48 @@
+"""Which parts of mpy_kv a story takes: by its options, by the main.py of a board, by the model's image."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from kvlab.parts.table import PARTS
+
+ALL = "all"  # in the place of parts: the whole package
+
+# Options of stories.main that need a part, whatever their value.
+_OPTIONS = {"policy": "budget", "budget": "budget", "compress": "budget", "requests": "paged"}
+
+
+def of_options(codecs: Iterable[str], policies: Iterable[str], requests: bool) -> list[str]:
+    """Of element types and token policies by name, and of several stories at once. Policies share their code:
+    one brings the others."""
+    return [*codecs, *(["budget"] if list(policies) else []), *(["paged"] if requests else [])]
+
+
+def of_layers(codecs: Iterable[str]) -> list[str]:
+    """Of an element type for each layer."""
+    types = list(dict.fromkeys(codecs))
+    return types if len(types) < 2 else [*types, "mixed"]
+
+
+def of_main(source: str) -> list[str] | None:
+    """Of what a main.py calls stories.main with; None where that cannot be read off its text."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != "stories.main":
+            continue
+        for option in node.keywords:
+            if option.arg is None:
+                return None
+            try:
+                value = ast.literal_eval(option.value)
+            except ValueError:
+                if option.arg == "codec":
+                    return None
+                value = option.arg
+            if option.arg == "codec" and value is not None:
+                named = of_layers([value] if isinstance(value, str) else value)
+                found += [each for each in named if each in PARTS]
+            elif option.arg in _OPTIONS and value is not None:
+                found.append(_OPTIONS[option.arg])
+    return found

@@ -1,0 +1,59 @@
+"""The parts of mpy_kv by name, each by the modules it is asked for with; what these import comes with them.
+
+A module named here is a *root*: what another module imports of it only when it is called, such as sealed
+blocks in mpy_kv/choose.py, is left out with its part. All other imports are followed. So a root belongs to no
+program that did not ask for it, and what is no root is never missing.
+Kernel sets are no parts of their own: plain and viper kernels are in each part that computes, those in Thumb
+assembler as well, where the board has an Arm core.
+"""
+
+# What every program has: each element type is made of int8's kernels.
+BASE = ("core", "int8")
+
+PARTS = {
+    "core": ("mpy_kv",),
+    # Element types: kernels, and the codec that reads back. apart: rows of V differ from those of K.
+    "int8": ("mpy_kv.kernels", "mpy_kv.codecs.int8"),
+    "int8-int4": ("mpy_kv.kernels.int8_int4", "mpy_kv.codecs.int8_int4", "mpy_kv.apart"),
+    "int4": ("mpy_kv.sealed", "mpy_kv.kernels.int4", "mpy_kv.codecs.int4"),
+    "float16": ("mpy_kv.kernels.float16", "mpy_kv.codecs.float16"),
+    "float32": ("mpy_kv.kernels.float32", "mpy_kv.codecs.float32"),
+    "sparse": ("mpy_kv.kernels.sparse", "mpy_kv.codecs.sparse", "mpy_kv.apart"),
+    # A type a layer. The types themselves are asked for beside it.
+    "mixed": ("mpy_kv.mixed",),
+    # Token policies; the app's choice of one comes with them.
+    "budget": (
+        *("mpy_kv.budget", "mpy_kv.eviction.tokens", "mpy_kv.eviction.tokens.params"),
+        "stories.budgets",
+    ),
+    # Many requests, and the app's several stories at once.
+    "paged": ("mpy_kv.paged", "stories.many"),
+    "admission": ("mpy_kv.admission.admission", "mpy_kv.admission.predictor", "mpy_kv.admission.waiting"),
+    # Pools for a program's own use. A cache has a fixed one, of which it takes no blocks by the dozen.
+    "pool-fixed": ("mpy_kv.pools.fixed", "mpy_kv.pools.batch"),
+    "pool-slab": ("mpy_kv.pools.slab",),
+    "pool-buddy": ("mpy_kv.pools.buddy",),
+    "pool-region": ("mpy_kv.pools.region",),
+    "pool-slab-region": ("mpy_kv.pools.slab_region",),
+    # Policies that order blocks between requests.
+    "evict-fifo": ("mpy_kv.eviction", "mpy_kv.eviction.fifo"),
+    "evict-lru": ("mpy_kv.eviction", "mpy_kv.eviction.recency"),
+    "evict-lfu": ("mpy_kv.eviction", "mpy_kv.eviction.lfu"),
+    "evict-hybrid": ("mpy_kv.eviction", "mpy_kv.eviction.hybrid"),
+    "evict-sieve": ("mpy_kv.eviction", "mpy_kv.eviction.sieve"),
+    "evict-s3fifo": ("mpy_kv.eviction", "mpy_kv.eviction.s3fifo"),
+}
+
+# Kernel sets by the name of their file, in the order of what they need: of a compiler of native code, of an
+# Arm core. Files of these names are counted apart from the parts they come with.
+KERNEL_SETS = ("viper", "thumb")
+
+# Stands in for what boards have built in, and is never copied.
+HOST_ONLY = ("mpy_kv.cpython",)
+
+# Modules that import what a name says at run time: the names are the table's, none is followed.
+REGISTRIES = {
+    "mpy_kv.codecs": "element types",
+    "mpy_kv.kernels": "element types",
+    "mpy_kv.eviction": "policies",
+}
