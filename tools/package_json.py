@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes package.json, from which `mip` installs mpy_kv: mip knows no globs, so every file is
-listed.
+"""Writes package.json, from which `mip` installs mpy_kv, and packages/NAME.json, from which it installs a
+part and what that needs: mip knows no globs, so every file is listed.
 
-python tools/package_json.py            write it
-python tools/package_json.py --check    exit 1 when it is out of date
+python tools/package_json.py            write them
+python tools/package_json.py --check    exit 1 when one is out of date
 """
 
 from __future__ import annotations
@@ -11,10 +11,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+from kvlab.parts import closure
+from kvlab.parts.table import PARTS
+
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "package.json"
+PLACE = ROOT  # where they are written
+FOLDER = "packages"
 
 
 def version(root: Path = ROOT) -> str:
@@ -29,22 +34,46 @@ def version(root: Path = ROOT) -> str:
 def wanted(root: Path = ROOT) -> str:
     """The text that package.json should have for the tree under `root`."""
     files = sorted(path.relative_to(root).as_posix() for path in (root / "mpy_kv").rglob("*.py"))
-    urls = ",\n".join(f"    {json.dumps([name, name])}" for name in files)
-    tail = json.dumps(version(root))
-    return f'{{\n  "urls": [\n{urls}\n  ],\n  "deps": [],\n  "version": {tail}\n}}\n'
+    return _text(((name, name) for name in files), version(root))
+
+
+def of_part(part: str) -> str:
+    """The text that the package file of a part should have: all that the part needs, with every kernel set.
+    A source is relative to that file. mip looks dependencies up in an index, so there are none."""
+    names = [closure.file_of(name) for name in closure.of_parts([part])]
+    return _text(((name, f"../{name}") for name in names), version())
+
+
+def _text(urls: Iterable[tuple[str, str]], number: str) -> str:
+    lines = ",\n".join(f"    {json.dumps(pair)}" for pair in urls)
+    return f'{{\n  "urls": [\n{lines}\n  ],\n  "deps": [],\n  "version": {json.dumps(number)}\n}}\n'
+
+
+def all_wanted() -> dict[str, str]:
+    """Text of each file, by its path."""
+    return {"package.json": wanted(), **{f"{FOLDER}/{part}.json": of_part(part) for part in PARTS}}
 
 
 def main(arguments: list[str]) -> int:
-    if arguments == ["--check"]:
-        current = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
-        if current == wanted():
-            return 0
-        print("package.json is out of date: run python tools/package_json.py", file=sys.stderr)
-        return 1
-    if arguments:
+    if arguments not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
-    TARGET.write_text(wanted(), encoding="utf-8")
+    texts = all_wanted()
+    extra = [path for path in sorted((PLACE / FOLDER).glob("*.json")) if f"{FOLDER}/{path.name}" not in texts]
+    if arguments:
+        wrong = [f"{path.relative_to(PLACE).as_posix()} is of no part" for path in extra]
+        for name, text in texts.items():
+            path = PLACE / name
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                wrong.append(f"{name} is out of date")
+        for line in wrong:
+            print(f"{line}: run python tools/package_json.py", file=sys.stderr)
+        return 1 if wrong else 0
+    (PLACE / FOLDER).mkdir(exist_ok=True)
+    for path in extra:
+        path.unlink()
+    for name, text in texts.items():
+        (PLACE / name).write_text(text, encoding="utf-8")
     return 0
 
 

@@ -115,8 +115,9 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
     metavar="NAME",
     multiple=True,
     callback=_part,
-    help=f"Another part of mpy_kv, of {', '.join(PARTS)}; may be repeated. all: the whole package [default: what"
-    " --codec, --policy and --requests name and the app uses; with --app none, and none of them, all].",
+    help=f"Another part of mpy_kv, of {', '.join(PARTS)}; may be repeated. all: the whole package"
+    " [default: what --codec, --policy and --requests name and the app uses; with --app none, and none of"
+    " them, all].",
 )
 @click.option(
     "--dry-run",

@@ -10,7 +10,7 @@ from kvlab.deploy.remote import Space
 from kvlab.parts import closure
 from kvlab.parts.table import KERNEL_SETS, PARTS
 
-FOLDER_BLOCKS = 2  # littlefs keeps each folder in a pair of blocks
+FOLDER_BLOCKS = 2  # littlefs keeps each folder in a pair of blocks; MicroPython's statvfs counts that twice
 
 
 def folders_of(paths: Iterable[str]) -> set[str]:

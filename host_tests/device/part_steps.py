@@ -1,0 +1,194 @@
+"""A few steps with one part of mpy_kv: what they print does not depend on what else of the package is there.
+
+usage: part_steps.py PART    a name of tools/kvlab/parts/table.py
+"""
+
+import binascii
+import sys
+from array import array
+
+
+def numbers(count, seed):
+    return array("f", [((seed * 7 + i * 5) % 23 - 11) / 8 for i in range(count)])
+
+
+def refused(f, *arguments):
+    """What it raises."""
+    try:
+        f(*arguments)
+        return "taken"
+    except Exception as error:
+        return "%s: %s" % (type(error).__name__, error)
+
+
+def step(cache, t, out):
+    for layer in range(2):
+        cache.append(layer, numbers(16, t + layer), numbers(16, 3 * t + layer))
+        cache.attend(layer, numbers(32, t + 9), out)
+
+
+def walked(cache):
+    """Tokens beyond the window, a step given up, one that is refused, a rollback; then what is there."""
+    out = array("f", [0] * 32)
+    seen = 0
+    for t in range(50):
+        step(cache, t, out)
+        cache.commit()
+        seen = binascii.crc32(bytes(out), seen)
+    print(refused(cache.commit), refused(cache.append, 7, out, out), refused(cache.read, 0, "k", 10**6))
+    cache.rollback(2)
+    step(cache, 50, out)
+    cache.abort()
+    step(cache, 51, out)
+    cache.commit()
+    print(seen, binascii.crc32(bytes(out)), binascii.crc32(bytes(cache.buffer)))
+    print([round(1000 * x) for x in cache.read(1, "v", cache.length - 1)[:4]])
+    print(cache.check(), sorted(cache.stats().items()), cache.settings()["codec"])
+    print(cache.kernels.name, refused(cache.pool.free, 1 << 28) if hasattr(cache, "pool") else "")
+
+
+def codec(name, window=20):
+    from mpy_kv import cache_for, geometry_for, kernels
+
+    cache = cache_for(geometry_for(name, 2, 4, 2, 8, window=window, sinks=0))
+    kernels.release()
+    walked(cache)
+    print(refused(geometry_for, name, 2, 4, 3, 8), refused(cache_for, cache.geometry, bytearray(4)))
+
+
+def budget():
+    from mpy_kv import Geometry
+    from mpy_kv.budget import BudgetCache
+    from mpy_kv.eviction import tokens
+
+    for policy in ("lru-peak", "lfu"):
+        cache = BudgetCache(Geometry(2, 4, 2, 8, window=12, sinks=1), policy=policy)
+        walked(cache)
+        print(cache.compress(1, 2), cache.visible(), refused(cache.compress, 3, 2), cache.check())
+    print(refused(BudgetCache, Geometry(2, 4, 2, 8), None, None, None, None, None, "none"))
+    print(tokens.FAMILY.best().name)
+
+
+def paged():
+    from mpy_kv.paged import PagedGeometry, Requests
+    from mpy_kv.paged.requests import BUSY
+
+    g = PagedGeometry(2, 4, 2, 8, window=12, sinks=0, block_tokens=4)
+    requests = Requests(g, 20, max_requests=3)
+    ids = list(range(11))
+    out = array("f", [0] * 32)
+    for task in range(2):
+        r = requests.open(task=task, tokens=ids, reserve_tokens=8)
+        print(r.length)
+        for t in ids[r.length :] + list(range(20, 32)):
+            step(r, t, out)
+            r.commit(t)
+    fork = r.fork(task=3)
+    step(fork, 5, out)
+    fork.commit(5)
+    print(binascii.crc32(bytes(out)), requests.check(), sorted(requests.stats().items()))
+    print(requests.header(r), fork.read(0, "k", fork.length - 1)[:2], refused(requests.open))
+    requests.state[BUSY] = 1  # as a call that was cut short leaves it
+    print(requests.available_blocks(), requests.check())
+    fork.close()
+    print(refused(fork.commit, 1), requests.lookup(ids), requests.check())
+    print(requests.kernels.name)
+
+
+def admission():
+    from mpy_kv.admission.admission import Admission
+    from mpy_kv.admission.predictor import LengthPredictor
+    from mpy_kv.admission.waiting import Gate
+
+    predictor = LengthPredictor(tasks=2, least=1, memory=64)
+    queue = Admission(20, 4, tickets=4, reserve=predictor)
+    gate = Gate(queue)
+    tickets = [queue.submit(task, 9, 12, task) for task in (0, 1, 2)]
+    print(gate.step(), queue.n_admitted, queue.check(), sorted(queue.stats().items()))
+    gate.finish(tickets[2], 7)
+    print(predictor.predict(2, 40), predictor.check(), refused(queue.finish, tickets[2]))
+
+
+def blocks(pool, size=64):
+    """What every pool can do."""
+    one, two = pool.alloc(size), pool.alloc(size // 2)
+    pool.lock(one)
+    print(refused(pool.free, one).partition(",")[0])
+    pool.unlock(one)
+    pool.free(one)
+    print(refused(pool.free, one).partition(" ")[0], pool.offset(two), refused(pool.alloc, 1 << 20))
+    many = [0] * 3
+    pool.alloc_many(3, size, many)
+    pool.free_many(many, 3)
+    print(pool.check(), sorted(pool.stats().items()))
+    return two
+
+
+def pool_fixed():
+    from mpy_kv.arena import Arena
+    from mpy_kv.pools.fixed import FixedPool
+
+    blocks(FixedPool(Arena(1024), 8, 64))
+
+
+def pool_slab():
+    from mpy_kv.arena import Arena
+    from mpy_kv.pools.slab import SlabPool
+
+    blocks(SlabPool(Arena(4096), 1024, 4))
+
+
+def pool_buddy():
+    from mpy_kv.arena import Arena
+    from mpy_kv.pools.buddy import BuddyPool
+
+    blocks(BuddyPool(Arena(4096), 4096, 64))
+
+
+def pool_region():
+    from mpy_kv.arena import Arena
+    from mpy_kv.pools.region import RegionPool
+
+    pool = RegionPool(Arena(4096), 4096, 10)
+    blocks(pool)
+    print(pool.compact(), pool.check())
+
+
+def pool_slab_region():
+    from mpy_kv.arena import Arena
+    from mpy_kv.pools.slab_region import SlabRegionPool
+
+    pool = SlabRegionPool(Arena(4096), 1024, 4, (16, 64, 256), 2)
+    blocks(pool)
+    region = pool.open_region(2)
+    pool.alloc(64, 4, region)
+    print(pool.region_header(region), refused(pool.close_region, 1 << 20), pool.check())
+
+
+def evict(name):
+    from mpy_kv import eviction
+
+    order = eviction.make(name, 8)
+    for i in range(6):
+        order.insert(i, i)
+    order.touch(0)
+    order.protect(1)
+    print([order.evict() for _ in range(7)], order.check(), sorted(order.stats().items()))
+    print(refused(eviction.make, name, 0))
+
+
+part = sys.argv[1]
+if part in ("core", "int8"):
+    codec("int8")
+elif part == "mixed":
+    codec(["int8", "int8"])
+elif part == "int4":
+    codec("int4", 37)
+elif part.startswith("evict-"):
+    evict(part[6:])
+elif part.startswith("pool-"):
+    globals()[part.replace("-", "_")]()
+elif part in ("budget", "paged", "admission"):
+    globals()[part]()
+else:
+    codec(part)
