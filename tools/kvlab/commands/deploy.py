@@ -55,7 +55,7 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
   kvlab deploy --board rp2040 --mpy --port /dev/ttyACM0
   kvlab deploy --board esp32s3 --port /dev/ttyUSB0 --mpy \\
       --model stories260K.bin
-  kvlab deploy --board rp2040 --mpy --codec int4 --policy lru-peak
+  kvlab deploy --board rp2040 --mpy --codec float16 --policy lru-peak
   kvlab deploy --board rp2040 --mpy --app none --part paged
   kvlab deploy --board rp2040 --mpy --dry-run
 """
