@@ -11,6 +11,7 @@ import pytest
 from paged_cases import HEAD_DIM, HEADS, SHAPE, WIDTH, requests_of, ring_like, run, step
 
 from mpy_kv import Geometry, KVCache, kernels, sequence
+from mpy_kv.admission import admission
 from mpy_kv.admission.admission import MOST_TICKETS, Admission
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
@@ -508,3 +509,22 @@ def test_hot_methods_are_found_in_the_class_itself(kind: type) -> None:
         {"_low"} if kind is not BudgetCache else {"_attend_row"}
     )
     assert hot <= vars(kind).keys()
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_an_index_that_no_block_has_is_of_no_handle(name: str) -> None:
+    """Every small number, of an empty pool."""
+    pool = POOLS[name](tag=0)
+    for wrong in range(64):
+        for call in (pool.free, pool.lock, pool.unlock, pool.offset, pool.size, pool.is_locked):
+            with pytest.raises(BadHandle):
+                call(wrong)
+        with pytest.raises(BadHandle):
+            pool.grow(wrong, 4)
+
+
+def test_a_number_below_0_was_never_a_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_serial", 7)  # all bits of the queue's mark, as of -1
+    queue = Admission(4, 4, 2)
+    with pytest.raises(BadHandle, match="^ticket -1 is not of this queue of 2 tickets$"):
+        queue.state(-1)
