@@ -7,7 +7,7 @@ import random
 import pytest
 import qemu_fixtures
 
-from kvlab import boards, shipped, story
+from kvlab import boards, cli, shipped, story
 from kvlab.errors import BadInput
 from kvlab.models.llama2c import Config
 from kvlab.plan import measure, planner, program, targets
@@ -63,6 +63,19 @@ def agree(board, subject, codec, policy, part=0.02):
 @pytest.mark.parametrize("name", boards.names())
 def test_the_story_of_every_board(name):
     agree(boards.load(name), measure.subjects()[shipped.NAMES[0]], "int8", None)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", boards.names())
+def test_the_command_tells_the_largest_window(name, capfd):
+    """kvlab stories itself, as README has it."""
+    qemu_fixtures.needed_by(name)
+    window = largest(boards.load(name), measure.subjects()[shipped.NAMES[0]], "int8", None)
+    for asked, status in ((window, 0), (math.floor(window * 1.02) + 1, 1)):
+        if asked + story.USUAL_SINKS > 512:
+            status = 0 if asked <= 512 else 2  # what the model was trained for
+        words = ["--board", name, "--window", str(asked), "--tokens", "40"]
+        assert cli.main(["stories", *words]) == status, (asked, capfd.readouterr().err)
 
 
 def _small(name):

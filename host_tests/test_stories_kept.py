@@ -415,7 +415,7 @@ def test_the_report_says_what_compress_did_and_which_kernels_allocate(
     f |= {"tokens": 5, "seconds": 0.1, "kernels": "viper", "kv_bytes": 1, "buffer_bytes": 2}
     f |= {"policy": "lfu", "window": 9, "sinks": 0, "evicted_tokens": 3, "compressed_tokens": 3}
     f |= {"position": 6, "context_tokens": 512, "heap_live_bytes": 4, "heap_limit_bytes": 5}
-    f |= {"codec": "float32", "cache_kernels": "plain", "alloc_bytes_per_token": 7}
+    f |= {"codec": "float32", "cache_kernels": "plain", "alloc_bytes_per_token": 7, "notes": []}
     stories.show(boards.load("rp2040"), story.Told(f, SimpleNamespace()))
     shown = capsys.readouterr().out
     assert "3 tokens dropped once the prompt was read" in shown

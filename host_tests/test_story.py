@@ -106,6 +106,18 @@ def test_the_cache_is_of_the_types_that_the_image_names(tmp_path, capfd):
     assert "--codec must be one for all layers" in err
 
 
+def test_the_usual_element_type_takes_no_more_when_it_is_named(tmp_path):
+    """The words of a command line lie in the heap; of an image that names other types it has to be one."""
+    image = shipped.image(shipped.NAMES[0]).read_bytes()
+    telling = story.Telling(window=300)
+    named = story.Telling(window=300, codec="int8")
+    assert story._without_usual(named, image) == telling
+    assert story._without_usual(story.Telling(codec="int4"), image).codec == "int4"
+    model, _ = write_tiny(tmp_path, layers=1)
+    typed = with_codecs(load_image(model), ["float16"])
+    assert story._without_usual(named, typed) == named
+
+
 def test_sinks_that_were_asked_for_are_not_lowered(tmp_path, capfd):
     model, _ = write_tiny(tmp_path, seq_len=1)
     status, err, figures = told(tmp_path, capfd, model, "--sinks", 4)

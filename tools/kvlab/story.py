@@ -21,6 +21,7 @@ _COMPLAINT = "stories: error: "
 _FIGURES = "figures"  # the file the app writes them to
 RING = "window"  # the policy that drops the oldest
 USUAL_SINKS = 4  # what the app takes unless it is told
+USUAL_CODEC = "int8"  # the same, where the model's image names no other
 USUAL_WINDOW = 256  # the same, where the board's main.py asks for no other
 
 
@@ -183,7 +184,7 @@ def _prepared(
         )
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         place = Path(folder)
-        arguments = telling.arguments()
+        arguments = _without_usual(telling, image).arguments()
         # In its own folder the app knows its files by the same short names everywhere, so that they take
         # the same heap.
         how: dict[str, Any] = {"compiled": True, "cwd": place}
@@ -194,6 +195,15 @@ def _prepared(
             arguments += ["--model", "model.mkvm"]
         arguments += ["--json", _FIGURES]
         yield place, paths.BOARDS / board.name / "main.py", arguments, how
+
+
+def _without_usual(telling: Telling, image: bytes) -> Telling:
+    """`telling` without the type that the app takes by itself: naming it changes nothing of the heap."""
+    from kvlab.models.image import HEADER_BYTES, Header
+
+    if telling.codec != USUAL_CODEC or len(image) < HEADER_BYTES or Header.unpack(image).codecs_off:
+        return telling
+    return replace(telling, codec=None)
 
 
 def _judge(report: launcher.Report, telling: Telling) -> None:
