@@ -33,6 +33,7 @@ def _heap(_wanted: Collection[str]) -> Mapping[str, bytes]:
     told = story.with_peak(board, image.data, telling, story.tell(board, image.data, telling))
     figures = {
         "limit": told.report.heap_limit_bytes,
+        "smallest": told.report.heap_peak_bytes,
         "marks": [[mark.label, mark.live_bytes] for mark in told.report.marks],
     }
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
