@@ -17,7 +17,7 @@ import pytest
 from fetched import need, pip
 
 from kvlab.paths import ROOT
-from mpy_kv.port import viper_source
+from mpy_kv.sources import viper_source
 from unix_port import compiled
 
 # RP2040; RP2350; the same with its FPU; ESP32 and -S3; ESP32-C3; the unix port.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpy_kv import port
+from mpy_kv import sources
 from mpy_kv.kernels import family
 
 SOURCE = '''"""A file of kernels."""
@@ -37,12 +37,55 @@ def wide() -> int:
 '''
 
 
+HEAD = SOURCE[SOURCE.index("import micropython") : SOURCE.index("@")]
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch) -> None:
+    """As on a board."""
+    monkeypatch.setattr(sources, "WIDE", False)
+
+
+def texts_of(source: str) -> list[tuple[str, str]]:
+    return [(name, bytes(text).decode()) for name, text in sources.functions(io.BytesIO(source.encode()))]
+
+
 def test_each_function_comes_with_what_precedes_the_first() -> None:
-    parts = list(port._functions(io.StringIO(SOURCE)))
-    head = SOURCE[SOURCE.index("import micropython") : SOURCE.index("@")]
+    parts = texts_of(SOURCE)
     assert [name for name, _ in parts] == ["triple", "broken", "wide"]
-    assert all(text.startswith(head + "@micropython.viper\ndef ") for _, text in parts)
-    assert "".join(text[len(head) :] for _, text in parts) == SOURCE[SOURCE.index("@") :]
+    assert all(text[len(HEAD) :].startswith("@micropython.viper\ndef ") for _, text in parts)
+    assert "".join(text[len(HEAD) :] for _, text in parts) == SOURCE[SOURCE.index("@") :]
+
+
+def test_constants_that_a_function_has_no_use_for_are_comments() -> None:
+    """None of what it needs, ever; of the others one may stay that a longer function before has needed."""
+    heads = [text[: len(HEAD)] for _, text in texts_of(SOURCE)]
+    assert heads == [
+        HEAD.replace("_WIDE", "#WIDE"),
+        HEAD.replace("_WIDE", "#WIDE").replace("_THREE", "#THREE"),
+        HEAD.replace("_THREE", "#THREE"),
+    ]
+
+
+def test_a_text_ends_where_its_function_does_though_the_one_before_was_longer() -> None:
+    short = "@micropython.viper\ndef f():\n    pass\n"
+    long = "@micropython.viper\ndef g():\n    return _THREE\n" + "    # and more\n" * 9
+    parts = texts_of(HEAD + long + short)
+    assert [text[len(HEAD) :] for _, text in parts] == [long, short]
+
+
+@pytest.mark.parametrize(
+    ("head", "found"),
+    [
+        ("_A = const(1)\n_B = const(2)\n", [0, b"_A", 14, b"_B"]),
+        ("x = 1\n_A = const(1)", [6, b"_A"]),
+        ("A = const(1)\n", []),  # what a module is asked for
+        ("_A = 1\n# _A = const(1)\n", []),
+        ("", []),
+    ],
+)
+def test_constants_are_found_in_a_head(head: str, found: list[object]) -> None:
+    assert sources.constants_of(head.encode()) == found
 
 
 LOAD = """

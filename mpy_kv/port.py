@@ -4,7 +4,7 @@ Used at import and construction only; nothing here runs per token.
 
 The package is written for 32-bit boards. Three kinds of interpreter need a different text of the same
 source, made here at import by literal replacement, so that there is one source to read and test:
-- 64-bit words (the unix port): viper products must be cut to 32 bits, see `viper_source`;
+- 64-bit words (the unix port): viper products must be cut to 32 bits, see sources.py;
 - no native emitter (webassembly): `@micropython.native` does not compile, see `install`;
 - CPython: no `micropython` module at all, see mpy_kv/cpython.py.
 """
@@ -53,66 +53,30 @@ def ints(first, zeros=0, kind="i"):
     return found
 
 
-def viper_source(text):
-    """Source of viper kernels as this word size needs it.
-
-    In kernel sources `x >> _HI` is the upper half of a 32-bit product and `if _WIDE:` guards
-    the sign extension of a 32-bit load: nothing to do on 32 bits, two shifts on 64.
-    """
-    if WIDE:
-        text = text.replace("_WIDE = const(0)", "_WIDE = const(1)").replace(">> _HI", "<< 32 >> 48")
-    return text
-
-
-def _functions(source):
-    """(name, text) of each decorated function in a file, the text with all that precedes the first one.
-
-    That is imports and constants, from `import micropython` on. A text is read as one object: its lines,
-    kept between what reading them leaves behind, would cut the heap into pieces smaller than itself.
-    """
-    head = name = ""
-    start = at = 0
-    for line in source:
-        if line.startswith("@"):
-            source.seek(start)
-            text = source.read(at - start)
-            if name:
-                text = head + text
-                yield name, text
-            else:
-                head = text[max(0, text.find("import micropython")) :]
-            text = None
-            start = at
-            source.seek(at + len(line))
-        elif line.startswith("def "):
-            name = line[4 : line.find("(")]
-        at += len(line)
-    source.seek(start)
-    yield name, head + source.read(at - start)
-
-
 def load_native(path, package=None, skip=()):
     """Namespace (dict) of the kernels in the source file at `path`; raises where they cannot run.
 
     One function at a time is compiled: a whole file's parse tree takes more memory than a board has left.
     Functions named in `skip` are not.
-    package: where only the .mpy of `path` is there, compiled for this word size (see `viper_source`), the
+    package: where only the .mpy of `path` is there, compiled for this word size (see sources.py), the
     module of that name in `package` is imported as it is.
     """
     if not EMITTER:
         raise ImportError("no native code emitter on this port")
     try:
-        source = open(path)
+        source = open(path, "rb")
     except OSError:
         if package is None:
             raise
         name = path[path.rfind("/") + 1 : path.rfind(".")]
         return __import__(package + "." + name, None, None, ("x",)).__dict__
+    from .lend import lend  # here: this file is also read where there is no package yet
+
     names = {"__name__": "native"}
     with source as f:
-        for name, text in _functions(f):
+        for name, text in lend("mpy_kv.sources").functions(f):
             if name not in skip:
-                exec(viper_source(text), names)
+                exec(text, names)
                 # What stays is then put beside what is there, and not behind the litter of compiling.
                 gc.collect()
     return names

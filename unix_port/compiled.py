@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from mpy_kv.port import viper_source
+from mpy_kv.sources import viper_source
 from unix_port import processes
 from unix_port.errors import PortError
 from unix_port.port import ROOT
