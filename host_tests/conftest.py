@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from unix_port import port, processes
 
 # Nothing that a test starts outlives it, however it is started; nor do a session's workers.
 processes.mark_all()
+
+# field_tables, by which tests name places of arrays, is no installed package.
+sys.path.insert(0, str(paths.ROOT / "tools"))
 
 pytest_plugins = ("sampling", "processor_time")
 

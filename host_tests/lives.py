@@ -18,6 +18,7 @@ from typing import Any
 
 from paged_cases import HEAD_DIM, HEADS, LAYERS, SHAPE, WIDTH, requests_of, vector
 
+from field_tables import tables
 from mpy_kv import Geometry, KVCache, eviction, kernels
 from mpy_kv.admission import admission
 from mpy_kv.admission.predictor import LengthPredictor
@@ -31,14 +32,14 @@ from mpy_kv.kernels.family import KernelSet
 from mpy_kv.kernels.int4 import params as P4
 from mpy_kv.mixed import MixedCache, MixedGeometry
 from mpy_kv.paged import PagedGeometry, Requests
-from mpy_kv.paged.prefix import ENTRIES, FREE, REUSABLE, TOP, USED
-from mpy_kv.paged.requests import BOUND, BUSY, COMMON, PINNED
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
 from mpy_kv.sealed import SealedCache, SealedGeometry
+
+META, STATE = tables.of("blocks"), tables.of("requests")
 
 WRONG: tuple[Any, ...] = (-1, 1 << 30, 1.5, None, True, "x", 0)
 
@@ -924,11 +925,11 @@ class Paged(Life):
                 for cell in range(row * of.geometry.pages, (row + 1) * of.geometry.pages):
                     of.table[cell] = of.undo[cell] = rng.randrange(of.n)
                 of.share[row] = of.locked[row] = 1
-        for i in (BOUND, COMMON, PINNED):
+        for i in (STATE.BOUND, STATE.COMMON, STATE.PINNED):
             of.state[i] = rng.randrange(9)
-        for i in (TOP, FREE, REUSABLE, USED, ENTRIES):
+        for i in (META.TOP, META.FREE, META.REUSABLE, META.USED, META.ENTRIES):
             b.meta[i] = rng.randrange(of.n)
-        of.state[BUSY] = 1
+        of.state[STATE.BUSY] = 1
         self.do(of.mend)
 
     def step(self, request: Any, tokens: Sequence[int], layers: int = LAYERS) -> None:

@@ -16,7 +16,6 @@ from test_attention import LIMIT
 
 from mpy_kv import Geometry, KVCache, codecs, kernels
 from mpy_kv.budget import BudgetCache
-from mpy_kv.budget import cache as budget_module
 from mpy_kv.errors import BadArgument, CacheFull, StepError
 from mpy_kv.eviction import tokens
 from mpy_kv.eviction.tokens import params as T
@@ -367,13 +366,6 @@ def test_names_in_the_docs_are_those_there_are() -> None:
     assert said is not None
     for name in tokens.POLICIES:
         assert f"\n    {name} " in said
-
-
-def test_indexes_are_those_of_params() -> None:
-    """Constants of cache.py, and literals of viper.py and thumb.py by their order."""
-    for name in dir(budget_module):
-        if name.startswith("_") and hasattr(T, name[1:]) and isinstance(getattr(T, name[1:]), int):
-            assert getattr(budget_module, name) == getattr(T, name[1:]), name
 
 
 ALLOCATION = """

@@ -1,4 +1,4 @@
-"""Numbers that are written more than once agree: indexes as constants, counters, defaults."""
+"""Numbers that are written more than once agree: constants, codes, defaults."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ import pytest
 from paged_cases import requests_of, run
 
 import mpy_kv
-from mpy_kv import Geometry, KVCache, eviction, sequence
+from field_tables import tables
+from mpy_kv import eviction, sequence
 from mpy_kv.admission import admission, predictor
 from mpy_kv.arena import Arena
-from mpy_kv.budget import refusals
 from mpy_kv.eviction import lfu, lru, policy, s3fifo, sieve
 from mpy_kv.eviction.tokens import FAMILY, selfcheck
 from mpy_kv.eviction.tokens import params as tokens
-from mpy_kv.kernels import params
 from mpy_kv.kernels.family import KernelSet
-from mpy_kv.kernels.int4 import params as sealed
-from mpy_kv.paged import opening, prefix, request, requests
+from mpy_kv.paged import opening, prefix, requests
 from mpy_kv.pools import batch, fixed, region, slab, slab_make, slab_region, units, units_make
 from mpy_kv.sealed import geometry as sealed_geometry
 
 ROOT = Path(mpy_kv.__file__).parent
-COPIES = ("cache.py", "sequence.py", "mixed.py", "budget/cache.py", "paged/request.py", "sealed/cache.py")
+META = tables.of("fixed")
 
 
 def constants(file: str) -> dict[str, int]:
@@ -45,123 +43,27 @@ def constants(file: str) -> dict[str, int]:
     return found
 
 
-TURN = ("_NEXT", "_LAST", "_RUNS_OF", "_RUNS_FLOOR", "_HIGH", "_STEP", "_GONE_THEN", "_THEN")
-MARKS = ("_NOTHING", "_STORED", "_STAGED", "_CUT")
-OWN = (
-    "_KNOWN",
-    "_CHAIN",
-    "_CHAIN_SERIAL",
-    "_CHAIN_HASH",
-    "_TOUCHED",
-    "_AIMED",
-    "_SINCE",
-    "_IDS_AT",
-    "_ID_BITS",
-)
 OTHERS = {
+    "admission/admission.py": {"_WRAP": (1 << 30) - 1},
     "sequence.py": {"_MASK": 0x00FF00FF, "_TOO_LARGE": -1},
     "budget/cache.py": {"_END": 1 << 29},
     "sealed/cache.py": {"_BLOCK": 16, "_SHIFT": 4, "_MASK": 0x00FF00FF},
 }
 
 
-@pytest.mark.parametrize("file", COPIES)
+@pytest.mark.parametrize("file", OTHERS)
 def test_every_constant_is_what_it_is_a_copy_of(file: str) -> None:
+    """Those that are no index: tools/fields.py makes these."""
     found = constants(file)
-    right: dict[str, int] = {name: at for at, name in enumerate(TURN)} | {
-        name: at for at, name in enumerate(MARKS)
-    }
-    if file == "paged/request.py":
-        own = {name: at for at, name in enumerate(OWN)}
-        assert {name: found[name] for name in own} == own
-        assert len(request.Request(requests_of(2), 0, 0, 0)._own) == len(OWN)
-        right |= own
-    right |= OTHERS.get(file, {})
-    assert found
-    for name, value in found.items():
-        if name in right:
-            assert value == right[name], name
-            continue
-        tables = [tokens, params] if file == "budget/cache.py" else [params, sealed]
-        held = [getattr(table, name[1:]) for table in tables if hasattr(table, name[1:])]
-        assert held, name
-        assert value == held[0], name
+    assert {name: found[name] for name in OTHERS[file]} == OTHERS[file]
 
 
-def test_the_step_s_numbers_have_room() -> None:
-    assert len(KVCache(Geometry(1, 1, 1, 4, window=1))._turn) == len(TURN)
-
-
-def test_indexes_that_native_code_names_by_number() -> None:
-    """The layouts that the transitions of pools and blocks are written for."""
-    assert (*range(8),) == (
-        fixed.TOP,
-        fixed.MASK,
-        fixed.STEP,
-        fixed.BLOCKS,
-        fixed.WASTE,
-        fixed.LOCKS,
-        fixed.WRAPS,
-        fixed.FIRST,
-    )
-    names = [
-        "N",
-        "MASK",
-        "STEP",
-        "WRAP",
-        "ALLOCS",
-        "FREES",
-        "USED",
-        "HIGH",
-        "HIGH_UNITS",
-        "FREE",
-        "WASTE",
-        "LOCKS",
-        "LOCKED",
-        "UNITS",
-        "SHIFT",
-        "OWN",
-    ]
-    assert [getattr(units, name) for name in names] == list(range(16))
+def test_codes_that_native_code_gives_by_number() -> None:
     assert (units.LOCK, units.FULL, units.BAD, units.MOVES, units.NO_ENTRY) == (1 << 29, -1, -2, -3, -4)
-    names = ["PER", "KINDS", "STOCK", "SPARE", "UNFILLED", "SLAB", "RECORDS", "RECORD"]
-    assert [getattr(slab, name) for name in names] == list(range(15, 23))
-    assert (slab.LEAST, slab.NONE, slab.EMPTY, slab.REFUSED, slab.MOVES) == (8, 65535, -1, -2, -3)
-    names = ["HELD", "GUARANTEED", "ALLOWED", "MARK", "HOLDERS", "OWNER"]
-    assert [getattr(slab_region, name) for name in names] == list(range(1, 7))
+    assert (slab.NONE, slab.EMPTY, slab.REFUSED, slab.MOVES) == (65535, -1, -2, -3)
     assert (slab_region.LOCKED_INSIDE, slab_region.NO_REGION, slab_region.MAX_REGIONS) == (-3, 65535, 1023)
-    names = ["N", "TOP", "FREE", "REUSABLE", "USED", "PEAK", "SERIAL", "ENTRIES", "BLOCK_TOKENS", "ORPHANS"]
-    assert [getattr(prefix, name) for name in names] == list(range(10))
-    names = ["BUSY", "BOUND", "COMMON", "PINNED", "OPENED", "REUSED"]
-    assert [getattr(requests, name) for name in names] == list(range(6))
-    assert (requests._FREE, requests._OPEN, requests._PIN) == (0, 1, 2)
-
-
-def test_counters_of_a_queue() -> None:
-    names = [
-        "RESERVED",
-        "HIGH",
-        "N_WAITING",
-        "N_RUNNING",
-        "ARRIVAL",
-        "SUBMITTED",
-        "REFUSED",
-        "ADMITTED",
-        "PREEMPTED",
-        "FINISHED",
-        "CANCELLED",
-    ]
-    assert [getattr(admission, name) for name in names] == list(range(11))
-    found = constants("admission/admission.py")
-    assert found.pop("_WRAP") == (1 << 30) - 1
-    assert found.pop("_WAITING") == admission.N_WAITING
-    assert found.pop("_RUNNING") == admission.N_RUNNING
-    assert found == {f"_{name}": getattr(admission, name) for name in names if not name.startswith("N_")}
+    assert (requests._CLOSED, requests._OPEN, requests._PIN) == (0, 1, 2)
     assert (admission.WAITING, admission.RUNNING) == (0, 1)
-
-
-def test_what_a_refusal_of_a_budget_counts() -> None:
-    assert refusals.T_LIVE == tokens.LIVE
 
 
 DEFAULTS = {
@@ -271,7 +173,7 @@ def test_refusals_of_transitions_are_below_zero() -> None:
     assert fixed.lock_block(meta, word, handle, 1) == 0
     assert fixed.lock_block(meta, word, handle, 1) == 0
     assert fixed.lock_block(meta, word, handle + 1, 1) == -2
-    assert fixed.lock_block(meta, word, handle + 2 * meta[fixed.STEP], 0) == -2
+    assert fixed.lock_block(meta, word, handle + 2 * meta[META.STEP], 0) == -2
     assert fixed.give_block(meta, word, handle) == -2
     assert fixed.lock_block(meta, word, handle, 0) == 0
     assert fixed.give_block(meta, word, handle) == 0
@@ -281,44 +183,6 @@ def test_refusals_of_transitions_are_below_zero() -> None:
     assert batch.take_blocks(meta, word, 2, out) == 0
     assert batch.give_blocks(meta, word, [out[0], handle], 2) == -3
     assert batch.give_blocks(meta, word, out, 2) == 0
-
-
-def test_counts_of_policies_and_plans() -> None:
-    names = ["HELD", "PROTECTED", "INSERTED", "EVICTED", "REMOVED", "OWN"]
-    assert [getattr(policy, name) for name in names] == list(range(6))
-    names = [
-        "RING",
-        "SINKS",
-        "RECENT",
-        "KIND",
-        "PEAK",
-        "BITS",
-        "FRESH",
-        "HEADS",
-        "DOWN",
-        "FIRST",
-        "HOLE",
-        "ROWS",
-        "SEEN",
-        "COUNT",
-        "THRESHOLD",
-        "UP",
-        "SINCE",
-        "BANK",
-        "NEXT_BANK",
-        "EVICTED",
-        "NEXT_EVICTED",
-        "LIVE",
-        "FREE",
-        "TOP",
-        "VICTIM",
-        "MOVING",
-        "SHRINKING",
-        "ROW_BITS",
-        "ACC",
-    ]
-    assert [getattr(tokens, name) for name in names] == list(range(29))
-    assert (tokens.USED, tokens.MASS, tokens.DECAYED, tokens.BLIND) == (0, 1, 2, 3)
 
 
 LIMITS = {

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from paged_cases import HEAD_DIM, HEADS, SHAPE, WIDTH, requests_of, ring_like, run, step
 
+from field_tables import tables
 from mpy_kv import Geometry, KVCache, kernels, sequence
 from mpy_kv.admission import admission
 from mpy_kv.admission.admission import MOST_TICKETS, Admission
@@ -20,15 +21,15 @@ from mpy_kv.errors import BadArgument, BadHandle, CacheFull, NoRoom, PoolFull, S
 from mpy_kv.kernels import params
 from mpy_kv.mixed import MixedCache
 from mpy_kv.paged import PagedGeometry, Requests
-from mpy_kv.paged.prefix import SERIAL
-from mpy_kv.paged.requests import BUSY
-from mpy_kv.pools import slab
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
 from mpy_kv.sealed import SealedCache, SealedGeometry
+
+META, RECORD = tables.of("slab_pool"), tables.of("record")
+BLOCKS, STATE = tables.of("blocks"), tables.of("requests")
 
 PAST = 1 << 29
 
@@ -258,7 +259,7 @@ def test_check_sees_a_slab_of_the_stock_that_is_somebody_s(field: int) -> None:
 @pytest.mark.parametrize("guaranteed", [-1, 5], ids=["below 0", "more than allowed"])
 def test_check_sees_a_guarantee_that_is_none(guaranteed: int) -> None:
     pool = SlabPool(Arena(1024), 128, 4, (32, 64))
-    pool._table[pool._meta[slab.RECORDS] + pool._meta[slab.KINDS] + 2] = guaranteed
+    pool._table[pool._meta[META.RECORDS] + pool._meta[META.KINDS] + 1 + RECORD.GUARANTEED] = guaranteed
     assert pool.check() > 0
 
 
@@ -398,7 +399,7 @@ def test_serial_numbers_of_entries_begin_anew_at_2_to_the_30() -> None:
     """A small int of a board; 0 is of no entry."""
     requests = requests_of(8)
     blocks = requests.blocks
-    blocks.meta[SERIAL] = (1 << 30) - 2
+    blocks.meta[BLOCKS.SERIAL] = (1 << 30) - 2
     one = requests.open()
     run(one, list(range(13)))
     assert [blocks.serial[requests.table[page]] for page in range(3)] == [(1 << 30) - 1, 1, 2]
@@ -451,9 +452,9 @@ def test_every_call_mends_first_what_another_left_undone() -> None:
         run(one, list(range(9)))
         for i in range(of.n):
             of.blocks.ref[i] += 1
-        of.state[BUSY] = 1
+        of.state[STATE.BUSY] = 1
         call(of, one)
-        assert of.state[BUSY] == 0, name
+        assert of.state[STATE.BUSY] == 0, name
         assert of.check() == 0, name
 
 

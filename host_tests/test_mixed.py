@@ -344,12 +344,6 @@ def test_a_layer_left_out_is_named() -> None:
             cache.place(0, "v", position)
 
 
-def test_indexes_are_those_of_the_parameters() -> None:
-    for name in ("V_RUNS", "E_LAYER", "E_SLOT", "E_AT"):
-        assert getattr(mpy_kv.mixed, "_" + name) == getattr(params, name)
-    assert mpy_kv.mixed._LAST == mpy_kv.sequence._LAST
-
-
 # --- what it costs
 
 

@@ -22,19 +22,20 @@ from paged_cases import (
     stored,
 )
 
+from field_tables import tables
 from mpy_kv import kernels
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom, StepError
 from mpy_kv.kernels import params
 from mpy_kv.paged import PagedGeometry, Requests
 from mpy_kv.paged.mending import mend, prune
-from mpy_kv.paged.prefix import ENTRIES, FREE, ORPHANS, REUSABLE, SERIAL, TOP, USED
-from mpy_kv.paged.requests import BOUND, COMMON, PINNED
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
+
+META, STATE = tables.of("blocks"), tables.of("requests")
 
 # The same bits as a ring
 
@@ -886,9 +887,9 @@ def test_all_that_is_derived_is_made_anew() -> None:
             for i in range(len(values)):
                 if name != "chain" or blocks.serial[i]:  # of others nobody reads it
                     values[i] = damaged
-        for at in (FREE, REUSABLE, USED, ENTRIES, SERIAL, ORPHANS):
-            blocks.meta[at] = damaged if at != SERIAL else 0
-        for at in (BOUND, COMMON, PINNED):
+        for at in (META.FREE, META.REUSABLE, META.USED, META.ENTRIES, META.SERIAL, META.ORPHANS):
+            blocks.meta[at] = damaged if at != META.SERIAL else 0
+        for at in (STATE.BOUND, STATE.COMMON, STATE.PINNED):
             requests.state[at] = damaged
         mend(requests)
         assert arrays_of(requests) == sound
@@ -908,13 +909,13 @@ def test_orphans_are_looked_for_until_there_are_none() -> None:
     run(one, [*HEAD, *LEFT, 7])
     blocks = requests.blocks
     prune(requests)
-    assert (blocks.meta[ORPHANS], blocks.meta[ENTRIES]) == (0, 2)
+    assert (blocks.meta[META.ORPHANS], blocks.meta[META.ENTRIES]) == (0, 2)
     blocks.pserial[next(i for i in range(8) if blocks.serial[i] and blocks.parent[i] < 0)] += 1
     prune(requests)
-    assert (blocks.meta[ORPHANS], blocks.meta[ENTRIES]) == (1, 2)
+    assert (blocks.meta[META.ORPHANS], blocks.meta[META.ENTRIES]) == (1, 2)
     one.close()
     prune(requests)
-    assert (blocks.meta[ORPHANS], blocks.meta[ENTRIES], blocks.meta[FREE]) == (0, 0, 8)
+    assert (blocks.meta[META.ORPHANS], blocks.meta[META.ENTRIES], blocks.meta[META.FREE]) == (0, 0, 8)
     assert requests.check() == 0
 
 
@@ -954,8 +955,8 @@ def test_check_sees_damage() -> None:
         "bucket": (blocks.bucket, range(len(blocks.bucket))),
         "hash": (blocks.hash, entries),
         "children": (blocks.children, entries),
-        "meta": (blocks.meta, [TOP, FREE, REUSABLE, USED, ENTRIES]),
-        "state": (requests.state, [BOUND, COMMON, PINNED]),
+        "meta": (blocks.meta, [META.TOP, META.FREE, META.REUSABLE, META.USED, META.ENTRIES]),
+        "state": (requests.state, [STATE.BOUND, STATE.COMMON, STATE.PINNED]),
     }
     unseen = []
     for name, (words, at) in places.items():
@@ -984,7 +985,7 @@ def test_check_sees_an_entry_that_cannot_be_found() -> None:
     blocks.children[blocks.parent[child]] -= 1
     found = requests.check()
     assert found > 0
-    blocks.meta[ORPHANS] = 1
+    blocks.meta[META.ORPHANS] = 1
     assert requests.check() == found - 1
 
 

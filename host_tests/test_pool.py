@@ -14,10 +14,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from field_tables import tables
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, Locked, PoolFull
-from mpy_kv.pools import batch, fixed, refusals
+from mpy_kv.pools import batch, refusals
 from mpy_kv.pools.fixed import FixedPool
+
+META = tables.of("fixed")
 
 BLOCK = 64
 
@@ -39,7 +42,7 @@ TestFixed = pool_cases.machine(FIXED)
 
 
 def _above_the_stack(found: dict[str, list[int]]) -> None:
-    del found["_word"][found["_meta"][fixed.TOP] :]
+    del found["_word"][found["_meta"][META.TOP] :]
 
 
 pool_cases.LEFTOVERS[FixedPool] = _above_the_stack
@@ -277,7 +280,7 @@ def test_5000_random_operations() -> None:
 
 def aged(pool: FixedPool, i: int, left: int) -> FixedPool:
     """`pool`, in which free block `i` will come round to its first generations after `left` more."""
-    step, w = pool._meta[fixed.STEP], pool._word[i]
+    step, w = pool._meta[META.STEP], pool._word[i]
     pool._word[i] = w % step - (1 << 29) + left * step
     assert pool.check() == 0
     return pool
@@ -293,7 +296,7 @@ def test_counts_outlive_every_generation(left: int) -> None:
         handle = pool.alloc(BLOCK)
         many = array("i", [0, 0])
         pool.alloc_many(2, BLOCK, many)
-        assert all(pool._meta[fixed.STEP] <= h < 1 << 29 for h in (handle, *many))
+        assert all(pool._meta[META.STEP] <= h < 1 << 29 for h in (handle, *many))
         assert handle not in seen
         seen.add(handle)
         pool.free_many([many[1], many[0]], 2)
@@ -303,7 +306,7 @@ def test_counts_outlive_every_generation(left: int) -> None:
             pool.free_many([handle], 1)
         assert pool.stats()["free_count"] == before + 3 * n
         assert pool.check() == 0
-    assert pool._meta[fixed.WRAPS] == 1
+    assert pool._meta[META.WRAPS] == 1
     assert pool.stats()["high_water_blocks"] == 3
 
 
@@ -311,16 +314,16 @@ CORRUPTIONS = {
     "a block listed twice": lambda p: p._word.__setitem__(4, p._word[5]),
     "a block that does not exist": lambda p: p._word.__setitem__(4, 99),
     "a block lost": lambda p: p._word.__setitem__(1, -1 - p._word[1]),
-    "a count too high": lambda p: p._meta.__setitem__(fixed.TOP, 99),
-    "a lock miscounted": lambda p: p._meta.__setitem__(fixed.LOCKS, 1),
+    "a count too high": lambda p: p._meta.__setitem__(META.TOP, 99),
+    "a lock miscounted": lambda p: p._meta.__setitem__(META.LOCKS, 1),
     "a free block locked": lambda p: p._word.__setitem__(2, -1 - p._word[2] | 1 << 29),
     "another block's handle": lambda p: p._word.__setitem__(2, p._word[3]),
     "another pool's handle": lambda p: p._word.__setitem__(2, p._word[2] - 8),
-    "wraps half counted": lambda p: p._meta.__setitem__(fixed.WRAPS, -2),
-    "waste miscounted": lambda p: p._meta.__setitem__(fixed.WASTE, 3),
-    "waste of a free block": lambda p: p._meta.__setitem__(fixed.FIRST + 3, 4),
-    "more waste than there is": lambda p: p._meta.__setitem__(fixed.FIRST, 64),
-    "blocks taken out of order": lambda p: p._word.__setitem__(3, p._word[3] - p._meta[fixed.STEP]),
+    "wraps half counted": lambda p: p._meta.__setitem__(META.WRAPS, -2),
+    "waste miscounted": lambda p: p._meta.__setitem__(META.WASTE, 3),
+    "waste of a free block": lambda p: p._meta.__setitem__(META.FIRST + 3, 4),
+    "more waste than there is": lambda p: p._meta.__setitem__(META.FIRST, 64),
+    "blocks taken out of order": lambda p: p._word.__setitem__(3, p._word[3] - p._meta[META.STEP]),
 }
 
 
@@ -356,7 +359,7 @@ def test_every_int_that_is_no_handle_is_refused(blocks: int) -> None:
     pool = pool_of(blocks, tag=0)
     live = {pool.alloc(BLOCK) for _ in range((blocks + 1) // 2)}
     before = pool.stats()
-    step = pool._meta[fixed.STEP]
+    step = pool._meta[META.STEP]
     near = [*range(-3 * step, 3 * step), *(x | 1 << 29 for x in range(3 * step))]
     for handle in set(near) - live:
         with pytest.raises(BadHandle):
@@ -383,7 +386,7 @@ def test_a_batch_that_is_cut_short_is_done_or_undone(freeing: bool) -> None:
     for ages in ((), (1, 1, 0, 1, 0, 0)):
         for lines in range(80):
             pool = pool_of(8)
-            pool._meta[fixed.WRAPS] = 5
+            pool._meta[META.WRAPS] = 5
             for i, left in enumerate(ages):
                 aged(pool, i, left)
             keep = [pool.alloc(BLOCK) for _ in range(2)]
@@ -416,7 +419,7 @@ def test_a_cut_batch_leaves_a_stale_handle_stale() -> None:
     pool = pool_of(8)
     a, b = pool.alloc(BLOCK), pool.alloc(BLOCK)
     pool.free(b)
-    pool._word[a & pool._meta[fixed.MASK]] = -1 - a - pool._meta[fixed.STEP]  # begun, not in the stack
+    pool._word[a & pool._meta[META.MASK]] = -1 - a - pool._meta[META.STEP]  # begun, not in the stack
     assert refusals.half_given(pool._meta, pool._word, [a, b], 2) == 0
     assert pool.check() == 0
     pool.free(a)
@@ -434,18 +437,18 @@ def test_a_cut_batch_counts_what_came_round_if_it_was_done(count: int, listed: b
     for _ in range(2):  # the second time, if not before
         handles = [pool.alloc(BLOCK) for _ in range(3)]
         before = list(pool._word[:3])
-        pool._meta[fixed.WRAPS] = count
+        pool._meta[META.WRAPS] = count
         pool.free_many(handles[::-1], 3)
-        if pool._meta[fixed.WRAPS] != count:
+        if pool._meta[META.WRAPS] != count:
             break
     after = list(pool._word[:3])
     come_round = (count + 2) & 0x3FFFFFFF
-    assert pool._meta[fixed.WRAPS] == come_round
-    pool._meta[fixed.WRAPS] = -1 - come_round
+    assert pool._meta[META.WRAPS] == come_round
+    pool._meta[META.WRAPS] = -1 - come_round
     if not listed:
-        pool._meta[fixed.TOP] -= 3
+        pool._meta[META.TOP] -= 3
     assert refusals.half_given(pool._meta, pool._word, handles[::-1], 3) == 0
-    assert pool._meta[fixed.WRAPS] == (come_round if listed else count)
+    assert pool._meta[META.WRAPS] == (come_round if listed else count)
     assert list(pool._word[:3]) == (after if listed else before)
     assert pool.check() == 0
 
@@ -461,7 +464,7 @@ def test_a_refused_batch_says_why() -> None:
         for wrong, kind, why in [
             (good[0], BadHandle, "there twice"),
             (stale, BadHandle, "stale"),
-            (stale ^ 2 * pool._meta[fixed.MASK] + 2, BadHandle, "not of this pool"),
+            (stale ^ 2 * pool._meta[META.MASK] + 2, BadHandle, "not of this pool"),
             (None, BadHandle, "not of this pool"),
             (locked, Locked, "locked"),
         ]:
@@ -477,7 +480,7 @@ def test_a_cut_batch_changes_only_what_it_began(blocks: int) -> None:
         pool = pool_of(blocks, tag=0)
         pool.free([pool.alloc(BLOCK) for _ in range(blocks)][first])
         before = [*pool._meta, *pool._word]
-        step = pool._meta[fixed.STEP]
+        step = pool._meta[META.STEP]
         for item in range(-3 * step, 3 * step):
             assert refusals.half_given(pool._meta, pool._word, [item], 1) == 0
             assert [*pool._meta, *pool._word] == before
@@ -524,6 +527,6 @@ def test_check_sees_a_free_block_that_is_listed_twice() -> None:
     pool.alloc(BLOCK)
     assert pool.check() == 0
     word, meta = pool._word, pool._meta
-    word[meta[fixed.TOP]] = word[meta[fixed.TOP] - 1]
-    meta[fixed.TOP] += 1
+    word[meta[META.TOP]] = word[meta[META.TOP] - 1]
+    meta[META.TOP] += 1
     assert pool.check() == 1

@@ -11,10 +11,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from field_tables import tables
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, Locked, NoRoom, PoolFull
-from mpy_kv.pools.buddy import HEADS, BuddyPool
-from mpy_kv.pools.units import ALLOCS, FREE, HIGH, LOCK
+from mpy_kv.pools.buddy import BuddyPool
+from mpy_kv.pools.units import LOCK
+
+META = tables.of("units", "buddy")
 
 UNIT = 64
 MAKER = pool_cases.add(
@@ -433,18 +436,18 @@ def unmerge(pool: BuddyPool) -> None:
     """The root 0..3 as two free halves, everything else as it should be."""
     for start, after, before in ((4, 0, -1), (0, 2, 4), (2, -1, 0)):
         pool._order[start], pool._link[start], pool._link[7 + start] = 2, after, before
-    pool._meta[HEADS + 2] = -1
+    pool._meta[META.HEADS + 2] = -1
 
 
 def swap_lists(pool: BuddyPool) -> None:
     """The free blocks of 2 and of 4 units, each the only one of its list, in that of the other."""
-    heads = pool._meta[HEADS + 1], pool._meta[HEADS + 2]
-    pool._meta[HEADS + 2], pool._meta[HEADS + 1] = heads
+    heads = pool._meta[META.HEADS + 1], pool._meta[META.HEADS + 2]
+    pool._meta[META.HEADS + 2], pool._meta[META.HEADS + 1] = heads
 
 
 CORRUPTIONS = {  # of seven units with a block in the last one
     "lists of the wrong lengths": swap_lists,
-    "a free block not listed": lambda p: p._meta.__setitem__(HEADS + 1, -1),
+    "a free block not listed": lambda p: p._meta.__setitem__(META.HEADS + 1, -1),
     "a list that goes round": lambda p: p._link.__setitem__(0, 0),
     "a block of another length": lambda p: p._order.__setitem__(0, 2),
     "a block that reaches into the next root": lambda p: p._order.__setitem__(4, 3),
@@ -452,11 +455,11 @@ CORRUPTIONS = {  # of seven units with a block in the last one
     "two buddies not merged": unmerge,
     "a free block that seems in use": lambda p: p._word.__setitem__(0, -1 - p._word[0]),
     "a word of another block": lambda p: p._word.__setitem__(3, p._word[2]),
-    "a count of units": lambda p: p._meta.__setitem__(FREE, 1),
+    "a count of units": lambda p: p._meta.__setitem__(META.FREE, 1),
     "a lock that is not counted": lambda p: p._word.__setitem__(6, p._word[6] | LOCK),
     "bytes asked for": lambda p: p._link.__setitem__(6, 1),
-    "an allocation": lambda p: p._meta.__setitem__(ALLOCS, 7),
-    "a high-water mark": lambda p: p._meta.__setitem__(HIGH, 0),
+    "an allocation": lambda p: p._meta.__setitem__(META.ALLOCS, 7),
+    "a high-water mark": lambda p: p._meta.__setitem__(META.HIGH, 0),
 }
 
 

@@ -13,10 +13,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from field_tables import tables
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, Locked, NoRoom, PoolFull
-from mpy_kv.pools.region import BITS, HEAD, SPARE, RegionPool
-from mpy_kv.pools.units import ALLOCS, FREE, HIGH, LOCK
+from mpy_kv.pools.region import RegionPool
+from mpy_kv.pools.units import LOCK
+
+META = tables.of("units", "region")
 
 MAKER = pool_cases.add(
     pool_cases.Maker(
@@ -468,17 +471,17 @@ CORRUPTIONS = {  # of a pool of 5 entries with two regions, 0..11 and 12..31
     "a region beyond the end": lambda p: p._node.__setitem__(5 + 1, 999),
     "a region without length": lambda p: p._node.__setitem__(5 + 1, 0),
     "a region out of alignment": lambda p: p._node.__setitem__(10 + 1, 3 << 2),
-    "a list that goes round": lambda p: p._node.__setitem__(15 + 1, 1 << p._meta[BITS] | 0),
+    "a list that goes round": lambda p: p._node.__setitem__(15 + 1, 1 << p._meta[META.BITS] | 0),
     "nobody holds it": lambda p: p._node.__setitem__(15, 1),
-    "a region lost": lambda p: p._meta.__setitem__(HEAD, 1),
-    "an entry lost": lambda p: p._meta.__setitem__(SPARE, 3),
+    "a region lost": lambda p: p._meta.__setitem__(META.HEAD, 1),
+    "an entry lost": lambda p: p._meta.__setitem__(META.SPARE, 3),
     "a free entry in use": lambda p: p._word.__setitem__(2, -1 - p._word[2]),
     "a word of another region": lambda p: p._word.__setitem__(3, p._word[2]),
-    "a count of units": lambda p: p._meta.__setitem__(FREE, 1),
+    "a count of units": lambda p: p._meta.__setitem__(META.FREE, 1),
     "a lock that is not counted": lambda p: p._word.__setitem__(0, p._word[0] | LOCK),
     "bytes asked for": lambda p: p._node.__setitem__(10, 2),
-    "an allocation": lambda p: p._meta.__setitem__(ALLOCS, 7),
-    "a high-water mark": lambda p: p._meta.__setitem__(HIGH, 1),
+    "an allocation": lambda p: p._meta.__setitem__(META.ALLOCS, 7),
+    "a high-water mark": lambda p: p._meta.__setitem__(META.HIGH, 1),
 }
 
 

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pool_cases import refused
 
+from field_tables import tables
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, Locked, NoRoom, PoolFull
 from mpy_kv.pools import slab, slab_region
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
-from mpy_kv.pools.units import FREE, HIGH, LOCKS, OWN, USED, WASTE
+
+META, DOORS, RECORD = tables.of("units", "slab_least", "slab_pool"), tables.of("doors"), tables.of("record")
 
 CLASSES = (16, 64, 256)
 SLAB = pool_cases.add(
@@ -240,15 +242,15 @@ def _corruptions() -> dict[str, Callable[[Any], None]]:
 
     # Slab 0 is partly used by the class of 16 (objects 0 and 2 in use, 1 freed), 1 full of 64, 2 and 3 free.
     return {
-        "objects in use": put("_meta", USED, 3),
-        "free bytes": put("_meta", FREE, 3),
-        "waste": put("_meta", WASTE, 1),
-        "locks": put("_meta", LOCKS, 1),
-        "most bytes": lambda pool: pool._meta.__setitem__(slab.LEAST, pool._meta[FREE] + 4),
-        "high water": put("_meta", HIGH, 1),
-        "free slabs": put("_meta", slab.SPARE, 3),
-        "guarantees": put("_meta", slab.UNFILLED, 1),
-        "stock begins in use": put("_meta", slab.STOCK, 0),
+        "objects in use": put("_meta", META.USED, 3),
+        "free bytes": put("_meta", META.FREE, 3),
+        "waste": put("_meta", META.WASTE, 1),
+        "locks": put("_meta", META.LOCKS, 1),
+        "most bytes": lambda pool: pool._meta.__setitem__(META.LEAST, pool._meta[META.FREE] + 4),
+        "high water": put("_meta", META.HIGH, 1),
+        "free slabs": put("_meta", META.SPARE, 3),
+        "guarantees": put("_meta", META.UNFILLED, 1),
+        "stock begins in use": put("_meta", META.STOCK, 0),
         "a stock in a ring": put("_slab", 6 * 3, 2),
         "a slab lost": put("_slab", 6 * 2, slab.NONE),
         "a free slab of a class": put("_slab", 6 * 2 + 2, 0),
@@ -471,12 +473,12 @@ def test_nothing_is_fragmented_after_any_history_of_regions() -> None:
     [
         lambda pool: pool._gate.__setitem__(0, -1 - pool._gate[0]),
         lambda pool: pool._gate.__setitem__(3, -1 - pool._gate[3]),
-        lambda pool: pool._table.__setitem__(pool._place(0) + slab_region.HOLDERS, 0),
-        lambda pool: pool._table.__setitem__(pool._place(2) + slab_region.ALLOWED, 4),
-        lambda pool: pool._table.__setitem__(pool._place(2) + slab_region.OWNER, 2),
-        lambda pool: pool._table.__setitem__(pool._place(0) + slab_region.GUARANTEED, 2),
-        lambda pool: pool._table.__setitem__(pool._place(0) + slab_region.HELD, 0),
-        lambda pool: pool._meta.__setitem__(slab.UNFILLED, 0),
+        lambda pool: pool._table.__setitem__(pool._place(0) + RECORD.HOLDERS, 0),
+        lambda pool: pool._table.__setitem__(pool._place(2) + RECORD.ALLOWED, 4),
+        lambda pool: pool._table.__setitem__(pool._place(2) + RECORD.OWNER, 2),
+        lambda pool: pool._table.__setitem__(pool._place(0) + RECORD.GUARANTEED, 2),
+        lambda pool: pool._table.__setitem__(pool._place(0) + RECORD.HELD, 0),
+        lambda pool: pool._meta.__setitem__(META.UNFILLED, 0),
     ],
     ids=["first gate", "last gate", "HOLDERS", "ALLOWED", "OWNER", "GUARANTEED", "HELD", "UNFILLED"],
 )
@@ -510,8 +512,8 @@ def test_the_chain_of_closed_regions_leads_to_each_once() -> None:
     pool = regions_of(4)
     for _ in range(2):
         pool.open_region(3, 1)
-    owners = [(pool._table, pool._place(k) + slab_region.OWNER) for k in (2, 3)]
-    for words, at in [(pool._doors, OWN), *owners]:
+    owners = [(pool._table, pool._place(k) + RECORD.OWNER) for k in (2, 3)]
+    for words, at in [(pool._doors, DOORS.CLOSED), *owners]:
         right = words[at]
         for link in (0, 1, 2, 3, 4, 5, 1000):
             words[at] = link

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from pathlib import Path
 
@@ -12,16 +11,14 @@ import numpy as np
 import pytest
 from known_cases import DEVICE
 from sealed_model import Model
-from test_twins import MARKS, PACKAGE, STEPS
+from test_twins import PACKAGE
 
 import mpy_kv
 from kvlab.quality import codecs, kinds, sealed
 from kvlab.quality.kinds import Shape
 from mpy_kv import Geometry, KVCache, cache_for, geometry_for, kernels
 from mpy_kv.errors import BadArgument
-from mpy_kv.kernels import params
 from mpy_kv.kernels.int4 import ADDED, selfcheck
-from mpy_kv.kernels.int4 import params as int4_params
 from mpy_kv.paged import PagedGeometry
 from mpy_kv.sealed import SealedCache, SealedGeometry
 
@@ -505,18 +502,6 @@ print(type(sys.modules["mpy_kv.sealed.cache"]).__name__)
 def test_a_port_without_an_emitter_has_it_too(upy, monkeypatch):
     monkeypatch.chdir(PACKAGE.parent)
     assert upy.run(WITHOUT_EMITTER, heap_bytes=4 << 20).split() == ["plain", "1", "_Names"]
-
-
-# --- numbers written twice
-
-
-def test_constants_are_those_of_the_parameters():
-    text = (PACKAGE / "sealed" / "cache.py").read_text()
-    found = {name: int(n) for name, n in re.findall(r"^_([A-Z0-9_]+) = const\((-?\d+)\)", text, re.MULTILINE)}
-    known = {name: n for p in (params, int4_params) for name, n in vars(p).items() if name.isupper()}
-    known |= STEPS | MARKS | {"BLOCK": 16, "SHIFT": 4}
-    assert len(found) > 30
-    assert found == {name: known[name] for name in found}
 
 
 @pytest.mark.parametrize("kind", ["float32", "int16"])

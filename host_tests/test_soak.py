@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from field_tables import tables
 from kvlab.soak.subject import Subject, soak
 from kvlab.soak.subjects import SUBJECTS
 from mpy_kv.errors import BadHandle
 from mpy_kv.paged import blocks, request
 from mpy_kv.pools import buddy, fixed, region, slab_region, units
-from mpy_kv.pools.slab import KINDS, UNFILLED
+
+META = tables.of("slab_pool")
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -70,10 +72,9 @@ def taken_unlocked(meta: Any, word: Any, handle: int, lock: int) -> int:
     return 0
 
 
-def opened_anyway(meta: Any, table: Any, at: int, limit: int, guaranteed: int) -> int:
+def opened_anyway(meta: Any, table: Any, place: int, limit: int, guaranteed: int) -> int:
     """Without asking whether so many slabs are there."""
-    meta[UNFILLED] += guaranteed
-    place = at + meta[KINDS] + 1
+    meta[META.UNFILLED] += guaranteed
     table[place : place + 4] = [0, guaranteed, limit, 1]
     return 0
 

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from jobs import Job
 
+from field_tables import tables
 from mpy_kv.geometry import SPARSE_GROUP, Geometry, default_group
 from mpy_kv.kernels import params
 
 PACKAGE = Path(params.__file__).parents[1]
+FIELDS = tables.of("attend", "encode", "v_run", "sparse", "run", "layer")
 
 
 def random_job(seed: int, codec: str = "int8") -> Job:
@@ -155,10 +157,10 @@ def test_files_with_native_code_are_known() -> None:
 
 
 def indexes(path: Path, array: str) -> dict[str, set[int]]:
-    """Function -> indexes with which it subscripts `array`: literals, or names of params.py.
+    """Function -> indexes with which it subscripts `array`, by the names of their fields.
 
-    `a[NAME + 1]` is the one after NAME, `a[NAME + which]` both. Tables, read at computed places, are left
-    out. What a function of the file reads is read by those that call it, too."""
+    `a[NAME + which]` is NAME and the one after it. Tables, read at computed places, are left out. What a
+    function of the file reads is read by those that call it, too."""
     found: dict[str, set[int]] = {}
     functions = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
     for function in functions:
@@ -172,17 +174,11 @@ def indexes(path: Path, array: str) -> dict[str, set[int]]:
                 continue
             index = node.slice
             if isinstance(index, ast.BinOp) and isinstance(index.left, ast.Name):
-                first = getattr(params, index.left.id, None)
-                if first is None:
-                    continue
-                fixed = isinstance(index.right, ast.Constant)
-                mine |= {first + 1} if fixed else {first, first + 1}
+                first = getattr(FIELDS, index.left.id.removeprefix("_"), None)
+                if first is not None:
+                    mine |= {first, first + 1}
             elif isinstance(index, ast.Name) and index.id.isupper():
-                mine.add(getattr(params, index.id))
-            elif isinstance(index, ast.Constant):
-                mine.add(index.value)
-            elif isinstance(index, ast.Attribute):
-                mine.add(getattr(params, index.attr))
+                mine.add(getattr(FIELDS, index.id.removeprefix("_")))
         found[function.name] = mine
     calls = {
         function.name: found.keys()
@@ -202,7 +198,7 @@ def indexes(path: Path, array: str) -> dict[str, set[int]]:
 @pytest.mark.parametrize("package", ["", "int8_int4", "sparse", "float16"])
 @pytest.mark.parametrize(("array", "extra"), [("a", {params.MASK31}), ("e", {params.E_MASK31})])
 def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int], package: str) -> None:
-    """viper.py holds literals: function by function they are the numbers of the names in plain.py.
+    """Function by function viper.py reads those that plain.py does.
 
     Left out are the mask, which only native code needs, N and RUNS, as either tells a loop where to end, the
     runs, which viper reads through a pointer, and SLICES, which tells it whether scores are overwritten.
@@ -215,29 +211,3 @@ def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]
     assert len(viper) == {"": 8, "float16": 4}.get(package, 2)
     for name, used in viper.items():
         assert used - extra == plain[name] - extra, name
-
-
-STEPS = {"NEXT": 0, "LAST": 1, "RUNS_OF": 2, "RUNS_FLOOR": 3, "HIGH": 4, "STEP": 5, "GONE_THEN": 6, "THEN": 7}
-MARKS = {"NOTHING": 0, "STORED": 1, "STAGED": 2, "CUT": 3}
-
-
-@pytest.mark.parametrize("file", ["sequence.py", "cache.py", "apart.py"])
-def test_a_sequence_names_the_parameters_as_params_does(file: str) -> None:
-    """Constants, inlined on a board, stand for the numbers of params.py and of a sequence's own state."""
-    text = (PACKAGE / file).read_text()
-    found = re.findall(r"^_([A-Z_]+) = const\((-?\d+)\)(?:  #.*)?$", text, re.MULTILINE)
-    constants = {name: int(number) for name, number in found}
-    known = {name: value for name, value in vars(params).items() if name.isupper()} | STEPS | MARKS
-    assert constants
-    assert constants == {name: known[name] for name in constants}
-    assert file != "sequence.py" or set(STEPS) | set(MARKS) <= set(constants)
-    assert not re.search(r"\b[ae]\[\d+\]", text)
-
-
-def test_parameter_indexes_are_distinct() -> None:
-    """Two names with one number would be one parameter."""
-    others = ("A_COUNT", "BIAS", "MASK", "TOO_LARGE", "V_TOO_LARGE")
-    names = [n for n in vars(params) if n.isupper() and n not in others]
-    for first in (True, False):
-        mine = [getattr(params, n) for n in names if n.startswith("E_") == first]
-        assert sorted(mine) == list(range(len(mine)))

@@ -10,10 +10,16 @@ except ImportError:
     from . import cpython as micropython
     from .cpython import const
 
-# Of kernels/params.py
+# fields: attend, run, v_run
 _RUNS = const(1)
 _V_RUNS = const(41)
 _RUN = const(43)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_WORDS = const(4)
+_V_RUN_COUNT = const(1)
+_V_RUN_WORDS = const(2)
+# end of fields
 
 
 class Apart:
@@ -38,8 +44,8 @@ class Apart:
         n = a[_RUNS]
         while n:
             # Codes begin slot * row, scales slot * 2 behind the same place.
-            a[j] = a[i] - (a[i] - a[i + 1]) // apart * less
-            a[j + 1] = a[i + 2]
-            i += 4
-            j += 2
+            a[j] = a[i] - (a[i] - a[i + _RUN_SCALES]) // apart * less
+            a[j + _V_RUN_COUNT] = a[i + _RUN_COUNT]
+            i += _RUN_WORDS
+            j += _V_RUN_WORDS
             n -= 1

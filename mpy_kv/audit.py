@@ -56,8 +56,8 @@ def settings(cache):
         kv_shift = []
         for layer in layers:
             e = cache._of[layer].e if hasattr(cache, "_of") else cache._e
-            at = P.E_TABLE + 3 * layer
-            kv_shift.append((e[at + 1] - P.BIAS, e[at + 2] - P.BIAS))
+            at = P.E_TABLE + P.LAYER_WORDS * layer
+            kv_shift.append((e[at + P.LAYER_K_SHIFT] - P.BIAS, e[at + P.LAYER_V_SHIFT] - P.BIAS))
         q_shift, out_shift = ([x - P.BIAS for x in of] for of in (cache._q_shift, cache._out_shift))
     found = {
         "layers": g.layers,

@@ -26,17 +26,21 @@ except ImportError:
 from .lend import lend
 from .sequence import Sequence
 
-_HIGH = const(4)  # of Sequence._turn
+# fields: turn, attend, run, encode
+_HIGH = const(4)
 _GONE_THEN = const(6)
 _THEN = const(7)
-
-# Those of kernels/params.py that run per token, as constants: a test holds the two together.
 _N = const(0)
 _RUNS = const(1)
 _RUN = const(43)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_SINKS = const(3)
+_RUN_WORDS = const(4)
 _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
+# end of fields
 
 
 class KVCache(Sequence):
@@ -88,10 +92,10 @@ class KVCache(Sequence):
         total = n
         if n:
             a[j] = 0
-            a[j + 1] = 0
-            a[j + 2] = n
-            a[j + 3] = 1
-            j += 4
+            a[j + _RUN_SCALES] = 0
+            a[j + _RUN_COUNT] = n
+            a[j + _RUN_SINKS] = 1
+            j += _RUN_WORDS
         low = self._low(p + 1)
         n = p + 1 - low
         if n > 0:
@@ -101,16 +105,16 @@ class KVCache(Sequence):
             if k > n:
                 k = n
             a[j] = (sinks + at) * row
-            a[j + 1] = (sinks + at) * 2
-            a[j + 2] = k
-            a[j + 3] = 0
-            j += 4
+            a[j + _RUN_SCALES] = (sinks + at) * 2
+            a[j + _RUN_COUNT] = k
+            a[j + _RUN_SINKS] = 0
+            j += _RUN_WORDS
             if n > k:
                 a[j] = sinks * row
-                a[j + 1] = sinks * 2
-                a[j + 2] = n - k
-                a[j + 3] = 0
-                j += 4
+                a[j + _RUN_SCALES] = sinks * 2
+                a[j + _RUN_COUNT] = n - k
+                a[j + _RUN_SINKS] = 0
+                j += _RUN_WORDS
         a[_N] = total
         a[_RUNS] = (j - _RUN) >> 2
 

@@ -28,13 +28,15 @@ from .geometry import CODECS, Geometry, whole
 from .lend import lend
 from .sequence import Sequence
 
-_LAST = const(1)  # of Sequence._turn
-
-# Those of kernels/params.py that run per token, as constants: a test holds the two together.
+# fields: turn, attend, encode
+_LAST = const(1)
+_RUNS_OF = const(2)
+_RUNS_FLOOR = const(3)
 _V_RUNS = const(41)
 _E_LAYER = const(0)
 _E_SLOT = const(1)
 _E_AT = const(2)
+# end of fields
 
 
 class MixedGeometry:
@@ -180,7 +182,8 @@ class _Type:
         self._q_shift = q_shift
         self._out_shift = out_shift
         self._q_row = geometry.heads * geometry.head_dim
-        self._turn = array("i", [0, 0, -1, 0])
+        self._turn = array("i", [0] * (_RUNS_FLOOR + 1))
+        self._turn[_RUNS_OF] = -1
         if a[_V_RUNS]:
             self._look = Apart(self).look
 

@@ -26,26 +26,20 @@ from .kernels.tables import TABLES
 from .lend import lend
 from .port import MICROPYTHON, addressof
 
-# What a layer holds in this step. _CUT: a staged layer is being stored; after an exception its window
-# may be overwritten, so that it must be staged again before it is attended.
+# fields: mark, turn, attend, encode
 _NOTHING = const(0)
 _STORED = const(1)
 _STAGED = const(2)
 _CUT = const(3)
-
-# Of Sequence._turn, an array because storing an attribute takes ten times as long in a class with properties.
-# A layer that is the object at _NEXT or _LAST needs no check of type and range.
-_NEXT = const(0)  # layer that append expects: one after the last it got
-_LAST = const(1)  # layer stored or staged last
-_RUNS_OF = const(2)  # position whose runs of visible slots the kernels' parameters hold, and the floor then
+_NEXT = const(0)
+_LAST = const(1)
+_RUNS_OF = const(2)
 _RUNS_FLOOR = const(3)
-_HIGH = const(4)  # at least 1 + highest position whose slot may have been written since
-_STEP = const(5)  # tokens of this step; 0: none is begun, and the marks mean nothing
-# Where one move changes length and _gone: what _gone is once the length is _THEN; -1: it is as it is.
+_HIGH = const(4)
+_STEP = const(5)
 _GONE_THEN = const(6)
 _THEN = const(7)
-
-# Those of kernels/params.py that run per token, as constants: a test holds the two together.
+_TURN_PLACES = const(8)
 _CODES = const(5)
 _VCODES = const(6)
 _SCALES = const(7)
@@ -55,15 +49,21 @@ _SINK_QUERY = const(18)
 _SLICE = const(19)
 _OUT_SHIFT = const(29)
 _Q_AT = const(30)
-_HEADS = const(37)
 _HEAD_DIM = const(32)
 _QUERY_BYTES = const(33)
 _SETS = const(34)
 _Q_SHIFT = const(35)
-_QUERIES = const(42)
+_HEADS = const(37)
 _V_RUNS = const(41)
+_QUERIES = const(42)
 _E_LAYER = const(0)
 _E_COUNT = const(3)
+# end of fields
+
+# Sequence._turn is an array because storing an attribute takes ten times as long in a class with properties.
+# A layer that is the object at _NEXT or _LAST needs no check of type and range.
+
+# Of kernels/params.py.
 _MASK = const(0x00FF00FF)
 _TOO_LARGE = const(-1)
 
@@ -99,7 +99,8 @@ class Sequence:
         self._floor = 0  # no ring token before this position is visible; beyond length: the window is empty
         self._layers = g.layers
         self._mark = bytearray(g.layers)
-        self._turn = array("i", [0, 0, -1, 0, 0, 0, 0, -1])  # see _NEXT
+        self._turn = array("i", [0] * _TURN_PLACES)
+        self._turn[_RUNS_OF] = self._turn[_THEN] = -1
         self._holding = False  # whether any of these may be an array
         self._staged_k = [None] * g.layers
         self._staged_v = [None] * g.layers

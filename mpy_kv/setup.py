@@ -132,8 +132,8 @@ def attention(g, first, runs=3):
     apart = k_bits != v_bits
     # Sparse's av() has three of its own before V's runs, see kernels/sparse.
     own = (g.heads // g.kv_heads * g.query_bytes, g.group, g.v_group_stride) if g.kept else ()
-    at = P.RUN + 4 * runs
-    a = array("i", [0] * (at + len(own) + (2 * runs if apart else 0)))
+    at = P.RUN + P.RUN_WORDS * runs
+    a = array("i", [0] * (at + len(own) + (P.V_RUN_WORDS * runs if apart else 0)))
     for value in own:
         a[at] = value
         at += 1
@@ -170,7 +170,7 @@ def attention(g, first, runs=3):
 
 def encoding(g, codes, k_shift, v_shift):
     """The parameters `e`."""
-    e = array("i", [0] * (P.E_TABLE + 3 * g.layers))
+    e = array("i", [0] * (P.E_TABLE + P.LAYER_WORDS * g.layers))
     e[P.E_COUNT] = g.width
     e[P.E_GROUP] = g.group
     e[P.E_WIDTH] = g.slice_width
@@ -187,10 +187,10 @@ def encoding(g, codes, k_shift, v_shift):
     e[P.E_V_CODES] = g.v_codes_bytes
     e[P.E_MASK31] = 0x7FFFFFFF
     for layer in range(g.layers):
-        at = P.E_TABLE + 3 * layer
+        at = P.E_TABLE + P.LAYER_WORDS * layer
         e[at] = codes[layer]
-        e[at + 1] = k_shift[layer]
-        e[at + 2] = v_shift[layer]
+        e[at + P.LAYER_K_SHIFT] = k_shift[layer]
+        e[at + P.LAYER_V_SHIFT] = v_shift[layer]
     return e
 
 

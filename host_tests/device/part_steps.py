@@ -7,6 +7,15 @@ import binascii
 import sys
 from array import array
 
+try:
+    from micropython import const
+except ImportError:
+    from mpy_kv.cpython import const
+
+# fields: requests
+_BUSY = const(0)
+# end of fields
+
 
 def numbers(count, seed):
     return array("f", [((seed * 7 + i * 5) % 23 - 11) / 8 for i in range(count)])
@@ -71,7 +80,6 @@ def budget():
 
 def paged():
     from mpy_kv.paged import PagedGeometry, Requests
-    from mpy_kv.paged.requests import BUSY
 
     g = PagedGeometry(2, 4, 2, 8, window=12, sinks=0, block_tokens=4)
     requests = Requests(g, 20, max_requests=3)
@@ -88,7 +96,7 @@ def paged():
     fork.commit(5)
     print(binascii.crc32(bytes(out)), requests.check(), sorted(requests.stats().items()))
     print(requests.header(r), fork.read(0, "k", fork.length - 1)[:2], refused(requests.open))
-    requests.state[BUSY] = 1  # as a call that was cut short leaves it
+    requests.state[_BUSY] = 1  # as a call that was cut short leaves it
     print(requests.available_blocks(), requests.check())
     fork.close()
     print(refused(fork.commit, 1), requests.lookup(ids), requests.check())

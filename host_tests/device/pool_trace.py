@@ -14,12 +14,23 @@ from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, KVError, Locked, PoolFull
 from mpy_kv.port import addressof
 from mpy_kv.paged.blocks import Blocks
-from mpy_kv.paged.prefix import ENTRIES, FREE, REUSABLE, USED
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
+
+try:
+    from micropython import const
+except ImportError:
+    from mpy_kv.cpython import const
+
+# fields: blocks
+_FREE = const(2)
+_REUSABLE = const(3)
+_USED = const(4)
+_ENTRIES = const(7)
+# end of fields
 
 BLOCKS = 48
 MOST_BYTES = 256
@@ -269,11 +280,11 @@ class Chains:
 
     def check(self):
         meta = self.blocks.meta
-        return meta[FREE] + meta[REUSABLE] + meta[USED] != self.blocks.n
+        return meta[_FREE] + meta[_REUSABLE] + meta[_USED] != self.blocks.n
 
     def stats(self):
         meta = self.blocks.meta
-        return {"alloc_count": self.taken, "used": meta[USED], "entries": meta[ENTRIES]}
+        return {"alloc_count": self.taken, "used": meta[_USED], "entries": meta[_ENTRIES]}
 
 
 def arrays_of(pool, prefix=""):

@@ -38,17 +38,7 @@ from ..errors import BadArgument
 from ..eviction.lru import touch
 from ..lend import lend
 
-MOST_TICKETS = 65000
-MOST_TOKENS = 1 << 28
-MOST_TASK = (1 << 29) - 1
-
-# State of a ticket.
-WAITING = 0
-RUNNING = 1
-
-# meta: counters in one array. Those from SUBMITTED on only grow, and wrap at 2^30.
-RESERVED, HIGH, N_WAITING, N_RUNNING, ARRIVAL = range(5)
-SUBMITTED, REFUSED, ADMITTED, PREEMPTED, FINISHED, CANCELLED = range(5, 11)
+# fields: admission
 _RESERVED = const(0)
 _HIGH = const(1)
 _WAITING = const(2)
@@ -60,6 +50,17 @@ _ADMITTED = const(7)
 _PREEMPTED = const(8)
 _FINISHED = const(9)
 _CANCELLED = const(10)
+_PLACES = const(11)
+# end of fields
+
+MOST_TICKETS = 65000
+MOST_TOKENS = 1 << 28
+MOST_TASK = (1 << 29) - 1
+
+# State of a ticket.
+WAITING = 0
+RUNNING = 1
+
 _WRAP = const(0x3FFFFFFF)
 
 _serial = 0
@@ -174,7 +175,7 @@ class Admission:
         self.preempted = array("i", bytes(4 * tickets))
         self.n_admitted = 0
         self.n_preempted = 0
-        self._meta = array("i", [0] * 11)
+        self._meta = array("i", [0] * _PLACES)
         for i in range(tickets):
             touch(self._nxt, self._prv, self._free, i)
 

@@ -3,21 +3,26 @@
 `queue`: an Admission, whose arrays are described in admission.py.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 from ..errors import BadArgument, BadHandle, NeverFits, QueueFull, StepError
-from .admission import (
-    ADMITTED,
-    CANCELLED,
-    FINISHED,
-    HIGH,
-    MOST_TASK,
-    MOST_TOKENS,
-    N_RUNNING,
-    N_WAITING,
-    PREEMPTED,
-    REFUSED,
-    RESERVED,
-    SUBMITTED,
-)
+from .admission import MOST_TASK, MOST_TOKENS
+
+# fields: admission
+_RESERVED = const(0)
+_HIGH = const(1)
+_WAITING = const(2)
+_RUNNING = const(3)
+_SUBMITTED = const(5)
+_REFUSED = const(6)
+_ADMITTED = const(7)
+_PREEMPTED = const(8)
+_FINISHED = const(9)
+_CANCELLED = const(10)
+# end of fields
 
 
 def stats(queue):
@@ -25,17 +30,17 @@ def stats(queue):
     meta = queue._meta
     return {
         "total_blocks": queue.total_blocks,
-        "reserved_blocks": meta[RESERVED],
-        "high_water_blocks": meta[HIGH],
+        "reserved_blocks": meta[_RESERVED],
+        "high_water_blocks": meta[_HIGH],
         "tickets": queue.tickets,
-        "waiting": meta[N_WAITING],
-        "running": meta[N_RUNNING],
-        "submitted": meta[SUBMITTED],
-        "refused": meta[REFUSED],
-        "admitted": meta[ADMITTED],
-        "preempted": meta[PREEMPTED],
-        "finished": meta[FINISHED],
-        "cancelled": meta[CANCELLED],
+        "waiting": meta[_WAITING],
+        "running": meta[_RUNNING],
+        "submitted": meta[_SUBMITTED],
+        "refused": meta[_REFUSED],
+        "admitted": meta[_ADMITTED],
+        "preempted": meta[_PREEMPTED],
+        "finished": meta[_FINISHED],
+        "cancelled": meta[_CANCELLED],
     }
 
 
@@ -74,12 +79,12 @@ def check(queue):
         word = queue._word[i]
         ticket = word if word >= 0 else -1 - word
         bad += ticket & ((8 << queue._bits) - 1) != queue._tag | i
-    bad += (waiting, running) != (meta[N_WAITING], meta[N_RUNNING])
+    bad += (waiting, running) != (meta[_WAITING], meta[_RUNNING])
     bad += waiting + running + free != queue.tickets
-    bad += reserved != meta[RESERVED] or reserved > meta[HIGH] or meta[HIGH] > queue.total_blocks
-    ended = meta[FINISHED] + meta[CANCELLED]
-    bad += (meta[SUBMITTED] - ended) & 0x3FFFFFFF != waiting + running
-    bad += (meta[ADMITTED] - meta[PREEMPTED]) & 0x3FFFFFFF < running
+    bad += reserved != meta[_RESERVED] or reserved > meta[_HIGH] or meta[_HIGH] > queue.total_blocks
+    ended = meta[_FINISHED] + meta[_CANCELLED]
+    bad += (meta[_SUBMITTED] - ended) & 0x3FFFFFFF != waiting + running
+    bad += (meta[_ADMITTED] - meta[_PREEMPTED]) & 0x3FFFFFFF < running
     return bad
 
 
@@ -109,7 +114,7 @@ def refuse_request(task, prompt_tokens, max_tokens, priority, levels):
 
 def refuse_room(queue, most):
     """NeverFits for a worst case above the limit, else QueueFull."""
-    free = queue.total_blocks - queue._meta[RESERVED]
+    free = queue.total_blocks - queue._meta[_RESERVED]
     if most > queue.limit_blocks:
         raise NeverFits(
             "prompt_tokens + max_tokens never fit limit_blocks %d of %d blocks of %d tokens"
@@ -129,7 +134,7 @@ def refuse_growth(queue, blocks, held, most):
         "a growth by %d blocks goes beyond prompt_tokens + max_tokens of the ticket, %d blocks"
         % (blocks, most),
         held + blocks,
-        queue.total_blocks - queue._meta[RESERVED],
+        queue.total_blocks - queue._meta[_RESERVED],
         most,
         unit="blocks",
     )

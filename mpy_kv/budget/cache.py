@@ -24,26 +24,26 @@ from ..lend import lend
 from ..sequence import Sequence
 from .watching import Watching
 
-# Of Sequence._turn
+# fields: turn, attend, run, encode, plan, kind
 _RUNS_OF = const(2)
 _HIGH = const(4)
 _STEP = const(5)
-
-# Of kernels/params.py
 _N = const(0)
 _RUNS = const(1)
 _RUN = const(43)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_SINKS = const(3)
+_RUN_WORDS = const(4)
 _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
-
-# Of eviction/tokens/params.py
 _RING = const(0)
 _KIND = const(3)
 _PEAK = const(4)
 _BITS = const(5)
 _FRESH = const(6)
-_HEADS = const(7)
+_ALL_HEADS = const(7)
 _FIRST = const(9)
 _HOLE = const(10)
 _ROWS = const(11)
@@ -64,6 +64,8 @@ _MOVING = const(25)
 _SHRINKING = const(26)
 _ROW_BITS = const(27)
 _BLIND = const(3)
+# end of fields
+
 _END = const(1 << 29)  # of positions
 
 _len = len  # a module's own name is found at once, a built-in one behind a hundred others
@@ -141,10 +143,10 @@ class BudgetCache(Sequence):
         total = n
         if n:
             a[j] = 0
-            a[j + 1] = 0
-            a[j + 2] = n
-            a[j + 3] = 1
-            j += 4
+            a[j + _RUN_SCALES] = 0
+            a[j + _RUN_COUNT] = n
+            a[j + _RUN_SINKS] = 1
+            j += _RUN_WORDS
         ring = plan[_RING]
         hole = plan[_HOLE]
         if hole < ring:
@@ -156,18 +158,18 @@ class BudgetCache(Sequence):
         if n:
             total += n
             a[j] = sinks * row
-            a[j + 1] = sinks * 2
-            a[j + 2] = n
-            a[j + 3] = 0
-            j += 4
+            a[j + _RUN_SCALES] = sinks * 2
+            a[j + _RUN_COUNT] = n
+            a[j + _RUN_SINKS] = 0
+            j += _RUN_WORDS
         n = ring - 1 - hole
         if n > 0:
             total += n
             a[j] = (sinks + hole + 1) * row
-            a[j + 1] = (sinks + hole + 1) * 2
-            a[j + 2] = n
-            a[j + 3] = 0
-            j += 4
+            a[j + _RUN_SCALES] = (sinks + hole + 1) * 2
+            a[j + _RUN_COUNT] = n
+            a[j + _RUN_SINKS] = 0
+            j += _RUN_WORDS
         a[_N] = total
         a[_RUNS] = (j - _RUN) >> 2
 
@@ -248,7 +250,7 @@ class BudgetCache(Sequence):
         plan = self.plan
         if plan[_PEAK]:
             return  # a mark is a use
-        heads = plan[_HEADS] * n
+        heads = plan[_ALL_HEADS] * n
         one = plan[_ROW_BITS]
         bits = one
         while heads >= _END >> bits:

@@ -3,9 +3,16 @@
 Lent (mpy_kv/lend.py), for the texts take memory. Beside those of mpy_kv/refusals.py.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 from ..errors import BadArgument, CacheFull
 
-T_LIVE = 21
+# fields: plan
+_LIVE = const(21)
+# end of fields
 
 
 def prefill(cache, n, more, free):
@@ -14,7 +21,7 @@ def prefill(cache, n, more, free):
         "give them one by one, or compress first" % n,
         more,
         free,
-        evictable=cache.plan[T_LIVE],
+        evictable=cache.plan[_LIVE],
     )
 
 

@@ -62,7 +62,7 @@ def table(g, kind, peak, recent):
     plan[T.RECENT] = recent
     plan[T.KIND] = kind
     plan[T.PEAK] = peak
-    plan[T.HEADS] = heads
+    plan[T.ALL_HEADS] = heads
     plan[T.FRESH] = T.NOW + 1 if kind == T.USED else 0
     bits = plan[T.ROW_BITS] = share_bits(heads)
     plan[T.DOWN] = _length(heads << bits) - 21  # a mass grows by less than 2^21 a row; never below 0

@@ -1,8 +1,28 @@
 """Counts and broken invariants of the policies. Lent (mpy_kv/lend.py); allocates, changes nothing."""
 
-from .policy import EVICTED, HELD, INSERTED, OWN, PROTECTED, REMOVED
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
 
-_HELD, _PROTECTED, _MAIN = 1, 2, 4  # of a state
+# fields: policy, lfu, hybrid, sieve, s3fifo
+_HELD = const(0)
+_PROTECTED = const(1)
+_INSERTED = const(2)
+_EVICTED = const(3)
+_REMOVED = const(4)
+_LEAST = const(5)
+_LAST = const(6)
+_FRESH = const(8)
+_OLDEST = const(9)
+_HAND = const(5)
+_SMALL = const(6)
+_GHOSTS = const(7)
+_BUCKETS = const(8)
+# end of fields
+
+
+_IS_HELD, _IS_PROTECTED, _IS_MAIN = 1, 2, 4  # of a state
 
 
 def stats(policy):
@@ -11,11 +31,11 @@ def stats(policy):
     return {
         "policy": policy.name,
         "entries": policy.n,
-        "held": meta[HELD],
-        "protected": meta[PROTECTED],
-        "inserted": meta[INSERTED],
-        "evicted": meta[EVICTED],
-        "removed": meta[REMOVED],
+        "held": meta[_HELD],
+        "protected": meta[_PROTECTED],
+        "inserted": meta[_INSERTED],
+        "evicted": meta[_EVICTED],
+        "removed": meta[_REMOVED],
     }
 
 
@@ -26,7 +46,7 @@ def check(policy):
     if where is None:
         return 1
     meta = policy._meta
-    bad = (meta[HELD] - meta[INSERTED] + meta[EVICTED] + meta[REMOVED]) & 0x3FFFFFFF != 0
+    bad = (meta[_HELD] - meta[_INSERTED] + meta[_EVICTED] + meta[_REMOVED]) & 0x3FFFFFFF != 0
     return bad + _OF[policy.name](policy, where)
 
 
@@ -52,7 +72,7 @@ def _linked(nxt, prv, n, where):
 
 def _counted(policy, held, protected):
     meta = policy._meta
-    return (meta[HELD] != held) + (meta[PROTECTED] != protected)
+    return (meta[_HELD] != held) + (meta[_PROTECTED] != protected)
 
 
 def lru(policy, where):
@@ -76,11 +96,11 @@ def lfu(policy, where):
         r = policy._rank[i]
         held += r != 0
         if where[i] >= 0:
-            bad += where[i] != r or r < meta[OWN]
+            bad += where[i] != r or r < meta[_LEAST]
         else:
             bad += policy._prv[i] != i or policy._nxt[i] != i
             protected += r != 0
-        bad += r != 0 and not n <= r <= meta[OWN + 1]
+        bad += r != 0 and not n <= r <= meta[_LAST]
     return bad + _counted(policy, held, protected)
 
 
@@ -99,23 +119,23 @@ def hybrid(policy, where):
         bad += policy._fresh[i] != 1
         window, oldest, i = window + 1, i, policy._older[i]
     bad += sum(policy._fresh) != window
-    bad += meta[OWN + 3] != window
-    return bad + (window > 0 and meta[OWN + 4] != oldest)
+    bad += meta[_FRESH] != window
+    return bad + (window > 0 and meta[_OLDEST] != oldest)
 
 
 def fifo(policy, where):
     """Whatever is held is in a list; what is in none is its own neighbour."""
     state = policy._state
     bad = _linked(policy._nxt, policy._prv, policy.n, where)
-    bad += len([i for i in range(policy.n) if (where[i] >= 0) != (state[i] & _HELD != 0)])
-    bad += len([s for s in state if s and not s & _HELD])
-    held, protected = len([s for s in state if s]), len([s for s in state if s & _PROTECTED])
+    bad += len([i for i in range(policy.n) if (where[i] >= 0) != (state[i] & _IS_HELD != 0)])
+    bad += len([s for s in state if s and not s & _IS_HELD])
+    held, protected = len([s for s in state if s]), len([s for s in state if s & _IS_PROTECTED])
     return bad + _counted(policy, held, protected)
 
 
 def sieve(policy, where):
     """As fifo; the hand is at an entry of the queue, or at none."""
-    hand = policy._meta[OWN]
+    hand = policy._meta[_HAND]
     return fifo(policy, where) + (hand != policy.n and where[hand] < 0)
 
 
@@ -125,9 +145,9 @@ def s3fifo(policy, where):
     meta = policy._meta
     bad = fifo(policy, where)
     for i in range(n):
-        bad += where[i] >= 0 and (where[i] == n + 1) != (policy._state[i] & _MAIN != 0)
-    bad += meta[OWN + 1] != where.count(n)
-    ghosts, mask = meta[OWN + 2], meta[OWN + 3]
+        bad += where[i] >= 0 and (where[i] == n + 1) != (policy._state[i] & _IS_MAIN != 0)
+    bad += meta[_SMALL] != where.count(n)
+    ghosts, mask = meta[_GHOSTS], meta[_BUCKETS]
     seen = [False] * ghosts
     for b in range(mask + 1):
         j = policy._chain[ghosts + b]

@@ -6,10 +6,20 @@ The anchor is n.
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from .policy import MAX_ENTRIES, Policy, number
+
+# fields: policy
+_HELD = const(0)
+_PROTECTED = const(1)
+_INSERTED = const(2)
+_EVICTED = const(3)
+_REMOVED = const(4)
+# end of fields
 
 
 @micropython.native
@@ -29,8 +39,8 @@ def insert(meta, nxt, prv, state, n, i):
     nxt[p] = i
     prv[n] = i
     state[i] = 1
-    meta[0] += 1
-    meta[2] = (meta[2] + 1) & 0x3FFFFFFF
+    meta[_HELD] += 1
+    meta[_INSERTED] = (meta[_INSERTED] + 1) & 0x3FFFFFFF
     return 0
 
 
@@ -48,8 +58,8 @@ def evict(meta, nxt, prv, state, n):
     nxt[i] = i
     prv[i] = i
     state[i] = 0
-    meta[0] -= 1
-    meta[3] = (meta[3] + 1) & 0x3FFFFFFF
+    meta[_HELD] -= 1
+    meta[_EVICTED] = (meta[_EVICTED] + 1) & 0x3FFFFFFF
     return i
 
 
@@ -64,8 +74,8 @@ def remove(meta, nxt, prv, state, n, i):
     nxt[i] = i
     prv[i] = i
     state[i] = 0
-    meta[0] -= 1
-    meta[4] = (meta[4] + 1) & 0x3FFFFFFF
+    meta[_HELD] -= 1
+    meta[_REMOVED] = (meta[_REMOVED] + 1) & 0x3FFFFFFF
     return 0
 
 
@@ -76,7 +86,7 @@ def protect(meta, state, n, i):
     s = state[i]
     if s & 2 == 0:
         state[i] = s | 2
-        meta[1] += 1
+        meta[_PROTECTED] += 1
     return 0
 
 
@@ -87,7 +97,7 @@ def unprotect(meta, state, n, i):
     s = state[i]
     if s & 2:
         state[i] = s & 253
-        meta[1] -= 1
+        meta[_PROTECTED] -= 1
     return 0
 
 

@@ -4,21 +4,33 @@ The lists are those of lfu.py; a second pair of links keeps the order of inserti
 newest `window` of the held entries; evict passes those. When one of them is removed, the next older one takes
 its place.
 
-meta[OWN], meta[OWN + 1]: as of LFU; then the window's size, how many are in it, the oldest of these (n:
-none), and whether the list of count 1 may not be in order of insertion: it is, until a protected entry comes
-back into it. While it is, a first entry of the window means that the others are too. The anchor of the second
-list is n.
+The list of count 1 is in order of insertion until a protected entry comes back into it (MIXED). While it is,
+a first entry of the window means that the others are too. The anchor of the second list is n.
 """
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from ..port import ints
 from . import lfu
 from .lfu import LFU, MOST_COUNT
-from .policy import MAX_ENTRIES, OWN, PROTECTED, number
+from .policy import MAX_ENTRIES, number
+
+# fields: policy, lfu, hybrid
+_HELD = const(0)
+_PROTECTED = const(1)
+_EVICTED = const(3)
+_LEAST = const(5)
+_LAST = const(6)
+_WINDOW = const(7)
+_FRESH = const(8)
+_OLDEST = const(9)
+_MIXED = const(10)
+# end of fields
 
 
 @micropython.native
@@ -29,18 +41,18 @@ def admit(meta, newer, older, fresh, n, i):
     newer[i] = n
     newer[p] = i
     older[n] = i
-    window = meta[7]
+    window = meta[_WINDOW]
     if window == 0:
         return 0
     fresh[i] = 1
-    if meta[8] < window:
-        if meta[8] == 0:
-            meta[9] = i
-        meta[8] += 1
+    if meta[_FRESH] < window:
+        if meta[_FRESH] == 0:
+            meta[_OLDEST] = i
+        meta[_FRESH] += 1
     else:
-        b = meta[9]
+        b = meta[_OLDEST]
         fresh[b] = 0
-        meta[9] = newer[b]
+        meta[_OLDEST] = newer[b]
     return 0
 
 
@@ -56,31 +68,31 @@ def dismiss(meta, newer, older, fresh, n, i):
     if fresh[i] == 0:
         return 0
     fresh[i] = 0
-    b = meta[9]
+    b = meta[_OLDEST]
     if b == i:
         b = x
     p = older[b]
     if p == n:
-        meta[8] -= 1
+        meta[_FRESH] -= 1
     else:
         fresh[p] = 1
         b = p
-    meta[9] = b
+    meta[_OLDEST] = b
     return 0
 
 
 @micropython.native
 def evict(meta, nxt, prv, rank, newer, older, fresh, n):
-    top = meta[6]
-    a = meta[5]
+    top = meta[_LAST]
+    a = meta[_LEAST]
     i = nxt[a]
     if nxt[n] == n:
-        meta[10] = 0
+        meta[_MIXED] = 0
     while i == a and a < top:
         a += 1
         i = nxt[a]
-    meta[5] = a
-    if a == n and i != a and fresh[i] and meta[10] == 0:
+    meta[_LEAST] = a
+    if a == n and i != a and fresh[i] and meta[_MIXED] == 0:
         i = a
     while True:
         while i != a and fresh[i]:
@@ -104,8 +116,8 @@ def evict(meta, nxt, prv, rank, newer, older, fresh, n):
     newer[i] = i
     older[i] = i
     rank[i] = 0
-    meta[0] -= 1
-    meta[3] = (meta[3] + 1) & 0x3FFFFFFF
+    meta[_HELD] -= 1
+    meta[_EVICTED] = (meta[_EVICTED] + 1) & 0x3FFFFFFF
     return i
 
 
@@ -144,8 +156,8 @@ class Hybrid(LFU):
         return dismiss(self._meta, self._newer, self._older, self._fresh, self.n, i)
 
     def unprotect(self, i):
-        before = self._meta[PROTECTED]
+        before = self._meta[_PROTECTED]
         done = super().unprotect(i)
-        if self._meta[PROTECTED] != before:
-            self._meta[OWN + 5] = 1
+        if self._meta[_PROTECTED] != before:
+            self._meta[_MIXED] = 1
         return done

@@ -5,16 +5,27 @@ puts it last in the next one, so it costs no more than LRU's. A count stops at m
 that of use; it dies with the entry. Insertion is the first use.
 
 rank[i]: anchor of the list for the count of i, n - 1 + count; 0 where i is not held. A protected entry is in
-no list (its own neighbour), and goes on counting. meta[OWN]: no list below that anchor holds anything;
-meta[OWN + 1]: the last anchor.
+no list (its own neighbour), and goes on counting.
 """
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from .policy import MAX_ENTRIES, Policy, fast, number
+
+# fields: policy, lfu
+_HELD = const(0)
+_PROTECTED = const(1)
+_INSERTED = const(2)
+_EVICTED = const(3)
+_REMOVED = const(4)
+_LEAST = const(5)
+_LAST = const(6)
+# end of fields
 
 MOST_COUNT = 255
 
@@ -53,21 +64,21 @@ def insert(meta, nxt, prv, rank, n, i):
     nxt[p] = i
     prv[n] = i
     rank[i] = n
-    meta[5] = n
-    meta[0] += 1
-    meta[2] = (meta[2] + 1) & 0x3FFFFFFF
+    meta[_LEAST] = n
+    meta[_HELD] += 1
+    meta[_INSERTED] = (meta[_INSERTED] + 1) & 0x3FFFFFFF
     return 0
 
 
 @micropython.native
 def evict(meta, nxt, prv, rank):
-    a = meta[5]
-    top = meta[6]
+    a = meta[_LEAST]
+    top = meta[_LAST]
     i = nxt[a]
     while i == a and a < top:
         a += 1
         i = nxt[a]
-    meta[5] = a
+    meta[_LEAST] = a
     if i == a:
         return -1
     x = nxt[i]
@@ -76,8 +87,8 @@ def evict(meta, nxt, prv, rank):
     nxt[i] = i
     prv[i] = i
     rank[i] = 0
-    meta[0] -= 1
-    meta[3] = (meta[3] + 1) & 0x3FFFFFFF
+    meta[_HELD] -= 1
+    meta[_EVICTED] = (meta[_EVICTED] + 1) & 0x3FFFFFFF
     return i
 
 
@@ -92,8 +103,8 @@ def remove(meta, nxt, prv, rank, n, i):
     nxt[i] = i
     prv[i] = i
     rank[i] = 0
-    meta[0] -= 1
-    meta[4] = (meta[4] + 1) & 0x3FFFFFFF
+    meta[_HELD] -= 1
+    meta[_REMOVED] = (meta[_REMOVED] + 1) & 0x3FFFFFFF
     return 0
 
 
@@ -108,7 +119,7 @@ def protect(meta, nxt, prv, rank, n, i):
         prv[x] = p
         nxt[i] = i
         prv[i] = i
-        meta[1] += 1
+        meta[_PROTECTED] += 1
     return 0
 
 
@@ -123,9 +134,9 @@ def unprotect(meta, nxt, prv, rank, n, i):
         nxt[i] = r
         nxt[p] = i
         prv[r] = i
-        if r < meta[5]:
-            meta[5] = r
-        meta[1] -= 1
+        if r < meta[_LEAST]:
+            meta[_LEAST] = r
+        meta[_PROTECTED] -= 1
     return 0
 
 

@@ -21,15 +21,24 @@ protected one keeps its place, and evict passes it, a step each.
 Recency is the place in a list, never a time. The transitions are module-level functions of ints and arrays,
 which the host compiles as they are. A device's arrays of indexes have 16 bits, so with its anchors a policy
 has at most 65,536 of them there.
+
+`meta` is that of the tables policy, lfu, hybrid, sieve and s3fifo: python tools/fields.py --list.
 """
+
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
 
 from .. import port
 from ..errors import BadArgument
 from ..lend import lend
 from ..port import ints
 
-# meta. Counts wrap at 2^30, the end of a 32-bit board's small ints. What follows OWN is each policy's.
-HELD, PROTECTED, INSERTED, EVICTED, REMOVED, OWN = range(6)
+# fields: policy
+_OWN = const(5)
+# end of fields
+
 MAX_ENTRIES = 1 << 24
 _TOUCHES = "touch_recency", "touch_lfu"
 
@@ -65,7 +74,7 @@ class Policy:
             raise BadArgument("entries and anchors must be at most 65536, got %d" % most)
         self.n = n
         self._kind = "H" if most <= 65536 else "i"
-        self._meta = ints((0,) * OWN + own)
+        self._meta = ints((0,) * _OWN + own)
         self._nxt = self.indexes(range(places))
         self._prv = self.indexes(range(places))
 

@@ -6,10 +6,20 @@ An index in no list is its own neighbour: of an entry that is not held `nxt` too
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from .policy import MAX_ENTRIES, Policy, fast, number
+
+# fields: policy
+_HELD = const(0)
+_PROTECTED = const(1)
+_INSERTED = const(2)
+_EVICTED = const(3)
+_REMOVED = const(4)
+# end of fields
 
 
 @micropython.native
@@ -41,8 +51,8 @@ def insert(meta, nxt, prv, n, i):
     nxt[i] = n
     nxt[p] = i
     prv[n] = i
-    meta[0] += 1
-    meta[2] = (meta[2] + 1) & 0x3FFFFFFF
+    meta[_HELD] += 1
+    meta[_INSERTED] = (meta[_INSERTED] + 1) & 0x3FFFFFFF
     return 0
 
 
@@ -56,8 +66,8 @@ def evict(meta, nxt, prv, n):
     prv[x] = n
     nxt[i] = i
     prv[i] = i
-    meta[0] -= 1
-    meta[3] = (meta[3] + 1) & 0x3FFFFFFF
+    meta[_HELD] -= 1
+    meta[_EVICTED] = (meta[_EVICTED] + 1) & 0x3FFFFFFF
     return i
 
 
@@ -71,8 +81,8 @@ def remove(meta, nxt, prv, n, i):
     prv[x] = p
     nxt[i] = i
     prv[i] = i
-    meta[0] -= 1
-    meta[4] = (meta[4] + 1) & 0x3FFFFFFF
+    meta[_HELD] -= 1
+    meta[_REMOVED] = (meta[_REMOVED] + 1) & 0x3FFFFFFF
     return 0
 
 
@@ -87,7 +97,7 @@ def protect(meta, nxt, prv, n, i):
         prv[x] = p
         prv[i] = i
         nxt[i] = n
-        meta[1] += 1
+        meta[_PROTECTED] += 1
     return 0
 
 
@@ -101,7 +111,7 @@ def unprotect(meta, nxt, prv, n, i):
         nxt[i] = n
         nxt[p] = i
         prv[n] = i
-        meta[1] -= 1
+        meta[_PROTECTED] -= 1
     return 0
 
 

@@ -8,18 +8,31 @@ Reference: Yang et al., FIFO queues are all you need for cache eviction, SOSP 20
 
 state: 1 held, 2 protected, 4 in the main queue, and from 8 on uses, up to 3. Anchors: n small, n + 1 main.
 key: of each entry; ghost: a ring of the keys of the last that failed; -1: none. chain: for each ghost the
-next of its bucket, then a first one for each bucket; the number of ghosts ends a chain. meta[OWN]...: size
-from which on the small queue is evicted from, its size, ghosts, buckets - 1, the oldest ghost.
+next of its bucket, then a first one for each bucket; the number of ghosts ends a chain.
 """
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from ..port import ints
 from .fifo import Queue, remove
 from .policy import MAX_ENTRIES, number
+
+# fields: policy, s3fifo
+_HELD = const(0)
+_PROTECTED = const(1)
+_INSERTED = const(2)
+_EVICTED = const(3)
+_TRIAL = const(5)
+_SMALL = const(6)
+_GHOSTS = const(7)
+_BUCKETS = const(8)
+_GHOST = const(9)
+# end of fields
 
 
 @micropython.native
@@ -42,8 +55,8 @@ def insert(meta, nxt, prv, state, key, ghost, chain, n, i, k):
     s = 1
     if k >= 0:
         k &= 0x3FFFFFFF
-        ghosts = meta[7]
-        b = ghosts + (k & meta[8])
+        ghosts = meta[_GHOSTS]
+        b = ghosts + (k & meta[_BUCKETS])
         j = chain[b]
         while j != ghosts and ghost[j] != k:
             b = j
@@ -54,7 +67,7 @@ def insert(meta, nxt, prv, state, key, ghost, chain, n, i, k):
             a = n + 1
             s = 5
     if a == n:
-        meta[6] += 1
+        meta[_SMALL] += 1
     key[i] = k
     state[i] = s
     p = prv[a]
@@ -62,17 +75,17 @@ def insert(meta, nxt, prv, state, key, ghost, chain, n, i, k):
     nxt[i] = a
     nxt[p] = i
     prv[a] = i
-    meta[0] += 1
-    meta[2] = (meta[2] + 1) & 0x3FFFFFFF
+    meta[_HELD] += 1
+    meta[_INSERTED] = (meta[_INSERTED] + 1) & 0x3FFFFFFF
     return 0
 
 
 @micropython.native
 def evict(meta, nxt, prv, state, key, ghost, chain, n):
-    if meta[0] == meta[1]:
+    if meta[_HELD] == meta[_PROTECTED]:
         return -1
     a = n
-    if meta[6] < meta[5]:
+    if meta[_SMALL] < meta[_TRIAL]:
         a = n + 1
     i = nxt[a]
     while True:
@@ -88,7 +101,7 @@ def evict(meta, nxt, prv, state, key, ghost, chain, n):
         nxt[p] = x
         prv[x] = p
         if a == n:
-            meta[6] -= 1
+            meta[_SMALL] -= 1
             if s < 16:
                 break
             state[i] = 5
@@ -109,26 +122,26 @@ def evict(meta, nxt, prv, state, key, ghost, chain, n):
     nxt[i] = i
     prv[i] = i
     state[i] = 0
-    meta[0] -= 1
-    meta[3] = (meta[3] + 1) & 0x3FFFFFFF
+    meta[_HELD] -= 1
+    meta[_EVICTED] = (meta[_EVICTED] + 1) & 0x3FFFFFFF
     k = key[i]
     if a == n and k >= 0:
-        ghosts = meta[7]
-        j = meta[9]
+        ghosts = meta[_GHOSTS]
+        j = meta[_GHOST]
         old = ghost[j]
         if old >= 0:
-            b = ghosts + (old & meta[8])
+            b = ghosts + (old & meta[_BUCKETS])
             while chain[b] != j:
                 b = chain[b]
             chain[b] = chain[j]
         ghost[j] = k
-        b = ghosts + (k & meta[8])
+        b = ghosts + (k & meta[_BUCKETS])
         chain[j] = chain[b]
         chain[b] = j
         j += 1
         if j == ghosts:
             j = 0
-        meta[9] = j
+        meta[_GHOST] = j
     return i
 
 
@@ -136,7 +149,7 @@ def evict(meta, nxt, prv, state, key, ghost, chain, n):
 def leave(meta, state, n, i):
     """i is about to be removed: the small queue is one shorter."""
     if i >= 0 and i < n and (state[i] & 7) == 1:
-        meta[6] -= 1
+        meta[_SMALL] -= 1
     return 0
 
 

@@ -5,16 +5,25 @@ takes the bit away from those that have it and evicts the first that has none; t
 come in behind it at the newest end. So a scan of things used once leaves what is used again alone, and a
 touch writes one byte. Reference: Zhang et al., SIEVE is simpler than LRU, NSDI 2024.
 
-state: 1 held, 2 protected, 4 used. meta[OWN]: the entry at the hand, n for the oldest.
+state: 1 held, 2 protected, 4 used.
 """
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from .fifo import Queue, insert, remove
 from .policy import MAX_ENTRIES, number
+
+# fields: policy, sieve
+_HELD = const(0)
+_PROTECTED = const(1)
+_EVICTED = const(3)
+_HAND = const(5)
+# end of fields
 
 
 @micropython.native
@@ -30,9 +39,9 @@ def touch(state, n, i):
 
 @micropython.native
 def evict(meta, nxt, prv, state, n):
-    if meta[0] == meta[1]:
+    if meta[_HELD] == meta[_PROTECTED]:
         return -1
-    i = meta[5]
+    i = meta[_HAND]
     while True:
         if i == n:
             i = nxt[n]
@@ -49,17 +58,17 @@ def evict(meta, nxt, prv, state, n):
     nxt[i] = i
     prv[i] = i
     state[i] = 0
-    meta[5] = x
-    meta[0] -= 1
-    meta[3] = (meta[3] + 1) & 0x3FFFFFFF
+    meta[_HAND] = x
+    meta[_HELD] -= 1
+    meta[_EVICTED] = (meta[_EVICTED] + 1) & 0x3FFFFFFF
     return i
 
 
 @micropython.native
 def leave(meta, nxt, state, n, i):
     """The hand does not stay at i, which is about to be removed."""
-    if i >= 0 and i < n and meta[5] == i and (state[i] & 3) == 1:
-        meta[5] = nxt[i]
+    if i >= 0 and i < n and meta[_HAND] == i and (state[i] & 3) == 1:
+        meta[_HAND] = nxt[i]
     return 0
 
 

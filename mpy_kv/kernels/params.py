@@ -1,76 +1,89 @@
-"""Index of each number in the parameter arrays that the kernels read (array('i'), all >= 0 unless said).
+"""Names of the numbers in the parameter arrays that the kernels read, and numbers that go with them."""
 
-Offsets are bytes from the start of the buffer. viper.py repeats the indexes as literals, since only
-literals become constants there; a test holds the two together.
-"""
-
-# a: attend
-N = 0  # visible tokens
-RUNS = 1  # how many runs of consecutive slots there are, see RUN
-ROW = 2  # bytes from a token's codes to the next token's, one head
-SLICES = 3  # slices of a row, one scale each
-WIDTH = 4  # bytes of a slice of codes of 8 bits, as a query has them; multiple of 4
-CODES = 5  # K codes of this head, slot 0
-VCODES = 6
-SCALES = 7  # K scales of this head's first slice, slot 0
-VSCALES = 8
-SCALE_STRIDE = 9  # bytes from one group's scales to the next group's
-SCORES = 10  # int32[N]
-DOTS = 11  # int32[N]: dots, then small weights; = SCORES with one slice
-KSCALE = 12  # uint16[SLICES][max_visible], scales relative to the largest exponent
-VSCALE = 13
-SCALE_ROW = 14  # bytes of one such row
-UNITS = 15  # uint32[batches]: factor | shift << 16
-SUMS = 16  # int32[ROW]
-QUERY = 17  # query record of this head
-SINK_QUERY = 18  # byte offset from set 0 to the set the sinks use; 0 = the same
-SLICE = 19  # slice being worked on
-KEXP = 20  # largest exponent field among the visible K scales, or keys of floats; written by scales()
-VEXP = 21
-MAX = 22  # largest score; written by score(), signed
-WHI = 23  # sum of weights >> 16; written by weights()
-WLO = 24  # ... & 0xFFFF
-CORR = 25  # what the offset 128 of all codes adds to every channel; written by weights(), of floats by av()
-LOG_SCALE = 26  # mantissa (15 bits) of log2(e) / sqrt(head_dim)
-LOG_EXP = 27  # that = LOG_SCALE * 2^-LOG_EXP; of floats as much more as KEXP is, see setup.py
-V_BIAS = 28  # of results: 2^(VEXP - V_BIAS) is what a step of emit() counts
-OUT_SHIFT = 29  # BIAS + out_shift; 0 = float32
-Q_AT = 30  # element of q to read
-SLICE_WIDTH = 31  # values of a slice
-HEAD_DIM = 32
-QUERY_BYTES = 33  # bytes of a query record
-SETS = 34  # 1, or 2 when the sinks have a query of their own
-Q_SHIFT = 35  # BIAS + q_shift; 0 = float32
-MASK31 = 36  # 0x7FFFFFFF
-HEADS = 37
-QUERY_SET = 38  # bytes of one set in a query record
-V_ROW = 39  # as ROW, of V
-V_WIDTH = 40  # as WIDTH, of V
-V_RUNS = 41  # byte offset in `a` of V's own runs, two numbers each: codes offset, count; 0: as K's
-QUERIES = 42  # first query record
-RUN = 43  # the runs, oldest first, four numbers each: codes offset, scales offset, count, query set
-A_COUNT = RUN + 4 * 3  # sinks, and a ring in two parts
-
-# e: encode
-E_LAYER = 0  # entry of the table
-E_SLOT = 1
-E_AT = 2  # element of k and v to read
-E_COUNT = 3  # values of each
-E_GROUP = 4  # values that share a scale
-E_WIDTH = 5  # values of a slice
-E_BYTES = 6  # bytes of a slice
-E_SLICES = 7  # slices of a head
-E_HEAD = 8  # bytes between heads
-E_STRIDE = 9  # bytes between groups
-E_ROW = 10  # bytes between slots
-E_CODES = 11  # bytes of a plane's codes; its scales follow
-E_PLANE = 12  # bytes from K to V
-E_MASK31 = 13
-E_V_BYTES = 14  # as E_BYTES, E_HEAD, E_ROW and E_CODES, of V
-E_V_HEAD = 15
-E_V_ROW = 16
-E_V_CODES = 17
-E_TABLE = 18  # three numbers a layer: codes of slot 0, BIAS + shift of k (0 = float32), the same of v
+# all fields: attend, run, v_run, encode, layer
+# The parameters `a` of attention: array('i'), all >= 0 unless said, one array a cache. Offsets are bytes
+# from the start of the buffer.
+N = 0  # tokens, by look: visible; of int4 the fresh ones alone while av() runs
+RUNS = 1  # runs, by look: of consecutive slots, see RUN
+ROW = 2  # bytes, by setup: from a token's codes to the next token's, one head
+SLICES = 3  # slices, by setup: of a row, one scale each
+WIDTH = 4  # bytes, by setup: of a slice of codes of 8 bits, as a query has them; multiple of 4
+CODES = 5  # offset, by head: K codes of this head, slot 0
+VCODES = 6  # offset, by head: V codes of this head, slot 0
+SCALES = 7  # offset, by head: K scales of this head's first slice, slot 0
+VSCALES = 8  # offset, by head: V scales of this head's first slice, slot 0
+SCALE_STRIDE = 9  # bytes, by setup: from one group's scales to the next group's
+SCORES = 10  # offset, by setup: int32[N]
+DOTS = 11  # offset, by setup: int32[N]: dots, then small weights; = SCORES with one slice
+KSCALE = 12  # offset, by setup: uint16[SLICES][max_visible], scales relative to the largest exponent
+VSCALE = 13  # offset, by setup: the same of V
+SCALE_ROW = 14  # bytes, by setup: of one such row
+UNITS = 15  # offset, by setup: uint32[batches]: factor | shift << 16
+SUMS = 16  # offset, by setup: int32[ROW]
+QUERY = 17  # offset, by head: query record of this head
+SINK_QUERY = 18  # bytes, by row: from set 0 to the set the sinks use; 0 = the same
+SLICE = 19  # slice, by head: being worked on
+KEXP = 20  # exponent, by scales(): largest field among the visible K scales, or keys of floats
+VEXP = 21  # exponent, by scales(): largest field among the visible V scales, or values of floats
+MAX = 22  # score, by score(): largest; signed
+WHI = 23  # weights, by weights(): their sum >> 16
+WLO = 24  # weights, by weights(): their sum & 0xFFFF
+CORR = 25  # sum, by weights(), of floats av(): what the offset 128 of all codes adds to every channel
+LOG_SCALE = 26  # mantissa, by setup: 15 bits, of log2(e) / sqrt(head_dim)
+LOG_EXP = 27  # exponent, by setup: = LOG_SCALE * 2^-LOG_EXP; of floats as much more as KEXP is, see setup.py
+V_BIAS = 28  # exponent, by setup: of results: 2^(VEXP - V_BIAS) is what a step of emit() counts
+OUT_SHIFT = 29  # shift, by row: BIAS + out_shift; 0 = float32
+Q_AT = 30  # element, by row: of q to read
+SLICE_WIDTH = 31  # values, by setup: of a slice
+HEAD_DIM = 32  # values, by setup: of a head
+QUERY_BYTES = 33  # bytes, by setup: of a query record
+SETS = 34  # sets, by row: 1, or 2 when the sinks have a query of their own
+Q_SHIFT = 35  # shift, by row: BIAS + q_shift; 0 = float32
+MASK31 = 36  # mask, by setup: 0x7FFFFFFF
+HEADS = 37  # heads, by setup: of queries
+QUERY_SET = 38  # bytes, by setup: of one set in a query record
+V_ROW = 39  # bytes, by setup: as ROW, of V
+V_WIDTH = 40  # bytes, by setup: as WIDTH, of V
+V_RUNS = 41  # bytes, by setup: offset in `a` of V's own runs, see V_RUN_CODES; 0: as K's
+QUERIES = 42  # offset, by setup: first query record
+RUN = 43  # runs, by look: oldest first, see RUN_CODES: the sinks, and a ring in two parts
+A_COUNT = 55
+# A run of consecutive slots, from RUN on in `a`: 32-bit words.
+RUN_CODES = 0  # bytes, by look: from slot 0's codes to the first slot's
+RUN_SCALES = 1  # bytes, by look: from slot 0's scales to the first slot's
+RUN_COUNT = 2  # slots, by look: of the run
+RUN_SINKS = 3  # flag, by look: 1: the set of queries is that of the sinks
+RUN_WORDS = 4
+# A run of V where its rows are of another length than K's: 32-bit words.
+V_RUN_CODES = 0  # bytes, by look: from slot 0's codes to the first slot's
+V_RUN_COUNT = 1  # slots, by look: of the run
+V_RUN_WORDS = 2
+# The parameters `e` of storing: array('i'), one array a cache.
+E_LAYER = 0  # element, by append: of `e`, where the layer's record is counted from E_TABLE on: its number
+E_SLOT = 1  # slot, by append: to write
+E_AT = 2  # element, by append: of k and v to read
+E_COUNT = 3  # values, by setup: of each
+E_GROUP = 4  # values, by setup: that share a scale
+E_WIDTH = 5  # values, by setup: of a slice
+E_BYTES = 6  # bytes, by setup: of a slice
+E_SLICES = 7  # slices, by setup: of a head
+E_HEAD = 8  # bytes, by setup: between heads
+E_STRIDE = 9  # bytes, by setup: between groups
+E_ROW = 10  # bytes, by setup: between slots
+E_CODES = 11  # bytes, by setup: of a plane's codes; its scales follow
+E_PLANE = 12  # bytes, by setup: from K to V
+E_MASK31 = 13  # mask, by setup: 0x7FFFFFFF
+E_V_BYTES = 14  # bytes, by setup: as E_BYTES, of V
+E_V_HEAD = 15  # bytes, by setup: as E_HEAD, of V
+E_V_ROW = 16  # bytes, by setup: as E_ROW, of V
+E_V_CODES = 17  # bytes, by setup: as E_CODES, of V
+E_TABLE = 18
+# A layer's record, from E_TABLE on in `e`: 32-bit words.
+LAYER_CODES = 0  # offset, by setup: codes of slot 0
+LAYER_K_SHIFT = 1  # shift, by setup: BIAS + shift of k; 0 = float32
+LAYER_V_SHIFT = 2  # shift, by setup: BIAS + shift of v; 0 = float32
+LAYER_WORDS = 3
+# end of fields
 
 MASK = 0x00FF00FF  # argument of qk() and av(): bytes 0 and 2 of a word
 BIAS = 64  # shifts are -32..31 and stored non-negative

@@ -14,66 +14,82 @@ Bounds that keep every sum inside 31 bits (numbered where they are used):
  B6  sums over n tokens are kept in units of 2^(bits(n) + 5): 255 * n * 2^27 / that < 2^30.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 import struct
 
-from .params import (
-    BIAS,
-    CODES,
-    CORR,
-    DOTS,
-    E_AT,
-    E_BYTES,
-    E_CODES,
-    E_COUNT,
-    E_GROUP,
-    E_HEAD,
-    E_LAYER,
-    E_PLANE,
-    E_ROW,
-    E_SLICES,
-    E_SLOT,
-    E_STRIDE,
-    E_TABLE,
-    E_WIDTH,
-    HEAD_DIM,
-    HEADS,
-    KEXP,
-    KSCALE,
-    LOG_EXP,
-    LOG_SCALE,
-    MAX,
-    N,
-    OUT_SHIFT,
-    Q_AT,
-    Q_SHIFT,
-    QUERIES,
-    QUERY,
-    QUERY_BYTES,
-    QUERY_SET,
-    ROW,
-    RUN,
-    RUNS,
-    SCALE_ROW,
-    SCALE_STRIDE,
-    SCALES,
-    SCORES,
-    SETS,
-    SINK_QUERY,
-    SLICE,
-    SLICE_WIDTH,
-    SLICES,
-    SUMS,
-    TOO_LARGE,
-    UNITS,
-    V_BIAS,
-    V_TOO_LARGE,
-    VCODES,
-    VSCALE,
-    WHI,
-    WIDTH,
-    WLO,
-)
+from .params import BIAS, TOO_LARGE, V_TOO_LARGE
 from .tables import FRACTION, LEAST_SUM, TABLES
+
+# fields: attend, run, query, encode, layer
+_N = const(0)
+_RUNS = const(1)
+_ROW = const(2)
+_SLICES = const(3)
+_WIDTH = const(4)
+_CODES = const(5)
+_VCODES = const(6)
+_SCALES = const(7)
+_SCALE_STRIDE = const(9)
+_SCORES = const(10)
+_DOTS = const(11)
+_KSCALE = const(12)
+_VSCALE = const(13)
+_SCALE_ROW = const(14)
+_UNITS = const(15)
+_SUMS = const(16)
+_QUERY = const(17)
+_SINK_QUERY = const(18)
+_SLICE = const(19)
+_KEXP = const(20)
+_VEXP = const(21)
+_MAX = const(22)
+_WHI = const(23)
+_WLO = const(24)
+_CORR = const(25)
+_LOG_SCALE = const(26)
+_LOG_EXP = const(27)
+_V_BIAS = const(28)
+_OUT_SHIFT = const(29)
+_Q_AT = const(30)
+_SLICE_WIDTH = const(31)
+_HEAD_DIM = const(32)
+_QUERY_BYTES = const(33)
+_SETS = const(34)
+_Q_SHIFT = const(35)
+_HEADS = const(37)
+_QUERY_SET = const(38)
+_QUERIES = const(42)
+_RUN = const(43)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_SINKS = const(3)
+_RUN_WORDS = const(4)
+_QUERY_EXP = const(1)
+_QUERY_DOWN = const(2)
+_QUERY_AT = const(3)
+_QUERY_WORDS = const(4)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_E_GROUP = const(4)
+_E_WIDTH = const(5)
+_E_BYTES = const(6)
+_E_SLICES = const(7)
+_E_HEAD = const(8)
+_E_STRIDE = const(9)
+_E_ROW = const(10)
+_E_CODES = const(11)
+_E_PLANE = const(12)
+_E_TABLE = const(18)
+_LAYER_K_SHIFT = const(1)
+_LAYER_V_SHIFT = const(2)
+_LAYER_WORDS = const(3)
+# end of fields
 
 _BATCH = 8
 
@@ -180,39 +196,39 @@ def encode(buf, k, v, e):
     value that is not finite or whose scale would exceed 65504; the slot then holds rubbish, which is
     why only commit() makes it visible.
     """
-    table = E_TABLE + 3 * e[E_LAYER]
-    codes = e[table] + e[E_SLOT] * e[E_ROW]
-    scales = e[table] + e[E_CODES] + 2 * e[E_SLOT]
-    if not _encode(buf, k, e, codes, scales, e[table + 1]):
+    table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
+    codes = e[table] + e[_E_SLOT] * e[_E_ROW]
+    scales = e[table] + e[_E_CODES] + 2 * e[_E_SLOT]
+    if not _encode(buf, k, e, codes, scales, e[table + _LAYER_K_SHIFT]):
         return TOO_LARGE
-    if not _encode(buf, v, e, codes + e[E_PLANE], scales + e[E_PLANE], e[table + 2]):
+    if not _encode(buf, v, e, codes + e[_E_PLANE], scales + e[_E_PLANE], e[table + _LAYER_V_SHIFT]):
         return V_TOO_LARGE
     return 0
 
 
 def _encode(buf, x, e, head, scale_at, shift):
     """Whether a vector could be stored: codes of head 0 at `head`, scale of group 0 at `scale_at`."""
-    at = e[E_AT]
+    at = e[_E_AT]
     piece = 0
-    for _ in range(e[E_COUNT] // e[E_GROUP]):
-        scale = group_scale(x, at, e[E_GROUP], shift, 127)
+    for _ in range(e[_E_COUNT] // e[_E_GROUP]):
+        scale = group_scale(x, at, e[_E_GROUP], shift, 127)
         if scale is None:
             return False
         half, sm, se = scale
         put16(buf, scale_at, half)
-        scale_at += e[E_STRIDE]
-        for _ in range(e[E_GROUP] // e[E_WIDTH]):
-            out = head + piece * e[E_BYTES]
-            for c in range(e[E_BYTES]):
+        scale_at += e[_E_STRIDE]
+        for _ in range(e[_E_GROUP] // e[_E_WIDTH]):
+            out = head + piece * e[_E_BYTES]
+            for c in range(e[_E_BYTES]):
                 code = 0
-                if c < e[E_WIDTH]:
+                if c < e[_E_WIDTH]:
                     code = code_of(x, at, shift, sm, se)
                     at += 1
                 buf[out + c] = 128 + code
             piece += 1
-            if piece == e[E_SLICES]:
+            if piece == e[_E_SLICES]:
                 piece = 0
-                head += e[E_HEAD]
+                head += e[_E_HEAD]
     return True
 
 
@@ -225,13 +241,13 @@ def query(buf, q, qs, a):
     q3 + (q1 << 16), zeros where a slice has an odd number of words. constant = (number of negative q2, q3)
     - 128 * sum(q): see qk().
     """
-    shift = a[Q_SHIFT]
-    d = a[HEAD_DIM]
-    for h in range(a[HEADS]):
-        rec = a[QUERIES] + h * a[QUERY_BYTES]
-        at = a[Q_AT] + h * d
+    shift = a[_Q_SHIFT]
+    d = a[_HEAD_DIM]
+    for h in range(a[_HEADS]):
+        rec = a[_QUERIES] + h * a[_QUERY_BYTES]
+        at = a[_Q_AT] + h * d
         big, exp = _largest(q, at, d, shift)
-        if a[SETS] == 2:
+        if a[_SETS] == 2:
             big2, exp2 = _largest(qs, at, d, shift)
             if big2 and (not big or exp2 > exp or exp2 == exp and big2 > big):
                 big, exp = big2, exp2
@@ -241,18 +257,18 @@ def query(buf, q, qs, a):
                 return TOO_LARGE
             sm, se, _, _ = _scale(big, exp, 64)
         most = 0
-        for s in range(a[SETS]):
+        for s in range(a[_SETS]):
             x = qs if s else q
-            const_at = rec + 16 + s * a[QUERY_SET]
-            word_at = const_at + 4 * a[SLICES]
+            const_at = rec + 4 * _QUERY_WORDS + s * a[_QUERY_SET]
+            word_at = const_at + 4 * a[_SLICES]
             total = 0
-            for piece in range(a[SLICES]):
+            for piece in range(a[_SLICES]):
                 const = 0
-                first = at + piece * a[SLICE_WIDTH]
-                for w in range(0, a[WIDTH], 4):
+                first = at + piece * a[_SLICE_WIDTH]
+                for w in range(0, a[_WIDTH], 4):
                     c = [0, 0, 0, 0]
                     for i in range(4):
-                        if w + i < a[SLICE_WIDTH]:
+                        if w + i < a[_SLICE_WIDTH]:
                             neg, m, exp = magnitude(x, first + w + i, shift)
                             c[i] = _rounded(m, exp, sm, se)
                             total += c[i]
@@ -262,19 +278,19 @@ def query(buf, q, qs, a):
                     put32(buf, word_at, c[2] + (c[0] << 16))
                     put32(buf, word_at + 4, c[3] + (c[1] << 16))
                     word_at += 8
-                if a[WIDTH] & 4:
+                if a[_WIDTH] & 4:
                     put32(buf, word_at, 0)
                     put32(buf, word_at + 4, 0)
                     word_at += 8
                 put32(buf, const_at + 4 * piece, const)
             most = max(most, total)
         put32(buf, rec, sm)
-        put32(buf, rec + 4, se + 2048)
+        put32(buf, rec + 4 * _QUERY_EXP, se + 2048)
         r = 0
-        while (127 * most >> r) + a[SLICES] > 1 << 15:  # B3
+        while (127 * most >> r) + a[_SLICES] > 1 << 15:  # B3
             r += 1
-        put32(buf, rec + 8, r)
-        put32(buf, rec + 12, at)
+        put32(buf, rec + 4 * _QUERY_DOWN, r)
+        put32(buf, rec + 4 * _QUERY_AT, at)
     return 0
 
 
@@ -283,20 +299,20 @@ def scales(buf, same, which, a):
 
     which 0: K, 1: V. uint16 = mantissa << 4 >> (largest exponent - own), B2.
     """
-    src, dst = a[SCALES + which], a[KSCALE + which]
+    src, dst = a[_SCALES + which], a[_KSCALE + which]
     top = 0
-    for s in range(a[SLICES]):
-        for r in range(a[RUNS]):
-            at = src + s * a[SCALE_STRIDE] + a[RUN + 4 * r + 1]
-            for i in range(a[RUN + 4 * r + 2]):
+    for s in range(a[_SLICES]):
+        for r in range(a[_RUNS]):
+            at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
+            for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
                 top = max(top, _get16(buf, at + 2 * i))
     top = max(top >> 10, 1)
-    a[KEXP + which] = top
-    for s in range(a[SLICES]):
-        out = dst + s * a[SCALE_ROW]
-        for r in range(a[RUNS]):
-            at = src + s * a[SCALE_STRIDE] + a[RUN + 4 * r + 1]
-            for i in range(a[RUN + 4 * r + 2]):
+    a[_KEXP + which] = top
+    for s in range(a[_SLICES]):
+        out = dst + s * a[_SCALE_ROW]
+        for r in range(a[_RUNS]):
+            at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
+            for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
                 h = _get16(buf, at + 2 * i)
                 e, m = h >> 10, h & 1023
                 if e:
@@ -318,13 +334,14 @@ def qk(buf, same, mask, a):
     half b0*q2 lies within +-16320, and is never 0 for a negative q2 because b0 >= 1. The constant of
     the slice takes the borrows back and the offset 128 out.
     """
-    out = a[DOTS]
-    words = a[WIDTH] // 4
+    out = a[_DOTS]
+    words = a[_WIDTH] // 4
     padded = (words + 1) // 2 * 2
-    for r in range(a[RUNS]):
-        set_at = a[QUERY] + 16 + (a[SINK_QUERY] if a[RUN + 4 * r + 3] else 0)
-        const = get32(buf, set_at + 4 * a[SLICE])
-        q_at = set_at + 4 * a[SLICES] + 8 * padded * a[SLICE]
+    for r in range(a[_RUNS]):
+        sinks = a[_SINK_QUERY] if a[_RUN + _RUN_WORDS * r + _RUN_SINKS] else 0
+        set_at = a[_QUERY] + 4 * _QUERY_WORDS + sinks
+        const = get32(buf, set_at + 4 * a[_SLICE])
+        q_at = set_at + 4 * a[_SLICES] + 8 * padded * a[_SLICE]
         q = []
         for i in range(words):
             even, odd = get32(buf, q_at + 8 * i), get32(buf, q_at + 8 * i + 4)
@@ -333,14 +350,14 @@ def qk(buf, same, mask, a):
                 q.append((4 * i + low, (word - half) >> 16))
                 q.append((4 * i + low + 2, half))
         const -= sum([c < 0 for k, c in q if k & 2])
-        row = a[CODES] + a[SLICE] * a[WIDTH] + a[RUN + 4 * r]
-        for _ in range(a[RUN + 4 * r + 2]):
+        row = a[_CODES] + a[_SLICE] * a[_WIDTH] + a[_RUN + _RUN_WORDS * r]
+        for _ in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
             dot = const
             for k, c in q:
                 dot += buf[row + k] * c
             put32(buf, out, dot)
             out += 4
-            row += a[ROW]
+            row += a[_ROW]
     return 0
 
 
@@ -348,16 +365,16 @@ def score(buf, same, spare, a):
     """Dots of slice a[SLICE] times their scales, added up over slices in SCORES; largest to MAX.
 
     `spare` is any number: viper uses its register."""
-    s = a[SLICE]
-    r = get32(buf, a[QUERY] + 8)
+    s = a[_SLICE]
+    r = get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
     top = -(1 << 31)
-    for t in range(a[N]):
-        y = (get32(buf, a[DOTS] + 4 * t) >> r) * _get16(buf, a[KSCALE] + s * a[SCALE_ROW] + 2 * t)  # B3
+    for t in range(a[_N]):
+        y = (get32(buf, a[_DOTS] + 4 * t) >> r) * _get16(buf, a[_KSCALE] + s * a[_SCALE_ROW] + 2 * t)  # B3
         if s:
-            y += get32(buf, a[SCORES] + 4 * t)
-        put32(buf, a[SCORES] + 4 * t, y)
+            y += get32(buf, a[_SCORES] + 4 * t)
+        put32(buf, a[_SCORES] + 4 * t, y)
         top = max(top, y)
-    a[MAX] = top
+    a[_MAX] = top
     return 0
 
 
@@ -387,11 +404,11 @@ def weights(buf, same, tables, a):
     Batches of 8 count from the oldest visible token, whatever the runs: ring and pages of any size give
     the same bits. UNITS[batch] = factor | shift << 16 of av(); CORR: see there.
     """
-    m = get32(buf, a[QUERY]) * a[LOG_SCALE]
+    m = get32(buf, a[_QUERY]) * a[_LOG_SCALE]
     k = 10 if m < 1 << 25 else 11
     m >>= k
-    se = get32(buf, a[QUERY] + 4) - 2048
-    e = a[LOG_EXP] + 21 - k - se - a[KEXP] - get32(buf, a[QUERY] + 8)
+    se = get32(buf, a[_QUERY] + 4 * _QUERY_EXP) - 2048
+    e = a[_LOG_EXP] + 21 - k - se - a[_KEXP] - get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
     # t = d * m / 2^e. Only t < 7168 (28 doublings) counts; d >> down then fits 16 bits, as m >= 2^14.
     down = 0
     if e < 1:
@@ -399,28 +416,28 @@ def weights(buf, same, tables, a):
     elif e > 17:
         down = min(e - 17, 31)
         e = 17
-    n = a[N]
+    n = a[_N]
     unit = _bits(n) + 5 + 14  # B6
     total = corr = 0
     for b in range(0, n, _BATCH):
         us = []
         for i in range(b, min(b + _BATCH, n)):
-            d = a[MAX] - get32(buf, a[SCORES] + 4 * i) >> down
+            d = a[_MAX] - get32(buf, a[_SCORES] + 4 * i) >> down
             t = d * m >> e
             u = 0
             if t < 7168:
-                u = tables[t & 255] * _get16(buf, a[VSCALE] + a[SLICE] * a[SCALE_ROW] + 2 * i) >> (t >> 8)
+                u = tables[t & 255] * _get16(buf, a[_VSCALE] + a[_SLICE] * a[_SCALE_ROW] + 2 * i) >> (t >> 8)
                 total += tables[t & 255] << 15 >> (t >> 8)
             us.append(u)
         ps, e_batch, factor = _small(us)
         for i, p in enumerate(ps):
-            put32(buf, a[DOTS] + 4 * (b + i), p)
+            put32(buf, a[_DOTS] + 4 * (b + i), p)
         r = min(unit - e_batch, 31)
-        put32(buf, a[UNITS] + 4 * (b // _BATCH), factor | r << 16)
+        put32(buf, a[_UNITS] + 4 * (b // _BATCH), factor | r << 16)
         corr += (sum(ps) << 7) * factor >> r
-    a[WHI] = total >> 16
-    a[WLO] = total & 0xFFFF
-    a[CORR] = corr
+    a[_WHI] = total >> 16
+    a[_WLO] = total & 0xFFFF
+    a[_CORR] = corr
     return 0
 
 
@@ -428,40 +445,40 @@ def av(buf, same, mask, a):
     """Small weights times the codes of slice a[SLICE], summed over tokens: int32 to SUMS, offset in.
 
     Arguments as in qk()."""
-    start = a[VCODES] + a[SLICE] * a[WIDTH]
+    start = a[_VCODES] + a[_SLICE] * a[_WIDTH]
     rows = []
-    for r in range(a[RUNS]):
-        for i in range(a[RUN + 4 * r + 2]):
-            rows.append(start + a[RUN + 4 * r] + i * a[ROW])
-    for c in range(a[WIDTH]):
+    for r in range(a[_RUNS]):
+        for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
+            rows.append(start + a[_RUN + _RUN_WORDS * r] + i * a[_ROW])
+    for c in range(a[_WIDTH]):
         total = 0
         for b in range(0, len(rows), _BATCH):
             lane = 0
             for t in range(b, min(b + _BATCH, len(rows))):
-                lane += buf[rows[t] + c] * get32(buf, a[DOTS] + 4 * t)
-            w = get32(buf, a[UNITS] + 4 * (b // _BATCH))
+                lane += buf[rows[t] + c] * get32(buf, a[_DOTS] + 4 * t)
+            w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
             total += lane * (w & 0xFFFF) >> (w >> 16)
-        put32(buf, a[SUMS] + 4 * c, total)
+        put32(buf, a[_SUMS] + 4 * c, total)
     return 0
 
 
 def emit(buf, a, out):
     """SUMS less CORR over the sum of weights, to slice a[SLICE] of the head's place in `out`, which is that
     of its query; int16 saturates."""
-    w = a[WHI] << 16 | a[WLO]
+    w = a[_WHI] << 16 | a[_WLO]
     we = 0
     while w > 65535:
         w >>= 1
         we += 1
     inv = (1 << 30) // w
-    # |SUMS - CORR| <= 2^7 * weights / 2^(bits(n) + 5) (B6): shifted by `down` it fits 15 bits
+    # |_SUMS - _CORR| <= 2^7 * weights / 2^(bits(n) + 5) (B6): shifted by `down` it fits 15 bits
     # and a little, however peaked the weights are.
-    down = we + 8 - _bits(a[N]) - 5
-    x = a[KEXP + 1] - a[V_BIAS]
-    at = get32(buf, a[QUERY] + 12) + a[SLICE] * a[SLICE_WIDTH]
-    shift = a[OUT_SHIFT]
-    for c in range(a[SLICE_WIDTH]):
-        z = get32(buf, a[SUMS] + 4 * c) - a[CORR]
+    down = we + 8 - _bits(a[_N]) - 5
+    x = a[_VEXP] - a[_V_BIAS]
+    at = get32(buf, a[_QUERY] + 4 * _QUERY_AT) + a[_SLICE] * a[_SLICE_WIDTH]
+    shift = a[_OUT_SHIFT]
+    for c in range(a[_SLICE_WIDTH]):
+        z = get32(buf, a[_SUMS] + 4 * c) - a[_CORR]
         z = (z + (1 << down >> 1) >> down if down > 0 else z << -down) * inv
         if shift:
             s = -(x + shift - BIAS)

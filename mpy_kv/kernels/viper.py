@@ -3,7 +3,7 @@
 Loaded through mpy_kv.port.load_native, which adapts `>> _HI` and `_WIDE` to 64-bit interpreters. Style
 forced by the emitters of released firmware: pointers are moved and indexed with constants only, no
 unary minus on a local, no literal of 2^30 or more, the two hottest pointers first.
-Bounds B1..B6 are those of plain.py; indexes into `a` and `e` those of params.py.
+Bounds B1..B6 are those of plain.py; fields of `a` and `e` are told in params.py.
 """
 
 import micropython
@@ -12,31 +12,104 @@ from micropython import const
 _WIDE = const(0)
 _HI = const(16)
 
+# fields: attend, run, v_run, query, encode, layer
+_N = const(0)
+_RUNS = const(1)
+_ROW = const(2)
+_SLICES = const(3)
+_WIDTH = const(4)
+_CODES = const(5)
+_VCODES = const(6)
+_SCALES = const(7)
+_VSCALES = const(8)
+_SCALE_STRIDE = const(9)
+_SCORES = const(10)
+_DOTS = const(11)
+_KSCALE = const(12)
+_VSCALE = const(13)
+_SCALE_ROW = const(14)
+_UNITS = const(15)
+_SUMS = const(16)
+_QUERY = const(17)
+_SINK_QUERY = const(18)
+_SLICE = const(19)
+_KEXP = const(20)
+_VEXP = const(21)
+_MAX = const(22)
+_WHI = const(23)
+_WLO = const(24)
+_CORR = const(25)
+_LOG_SCALE = const(26)
+_LOG_EXP = const(27)
+_V_BIAS = const(28)
+_OUT_SHIFT = const(29)
+_Q_AT = const(30)
+_SLICE_WIDTH = const(31)
+_HEAD_DIM = const(32)
+_QUERY_BYTES = const(33)
+_SETS = const(34)
+_Q_SHIFT = const(35)
+_MASK31 = const(36)
+_HEADS = const(37)
+_QUERY_SET = const(38)
+_QUERIES = const(42)
+_RUN = const(43)
+_RUN_CODES = const(0)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_SINKS = const(3)
+_RUN_WORDS = const(4)
+_QUERY_MANTISSA = const(0)
+_QUERY_EXP = const(1)
+_QUERY_DOWN = const(2)
+_QUERY_AT = const(3)
+_QUERY_WORDS = const(4)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_E_GROUP = const(4)
+_E_WIDTH = const(5)
+_E_BYTES = const(6)
+_E_SLICES = const(7)
+_E_HEAD = const(8)
+_E_STRIDE = const(9)
+_E_ROW = const(10)
+_E_CODES = const(11)
+_E_PLANE = const(12)
+_E_MASK31 = const(13)
+_E_TABLE = const(18)
+_LAYER_CODES = const(0)
+_LAYER_K_SHIFT = const(1)
+_LAYER_V_SHIFT = const(2)
+_LAYER_WORDS = const(3)
+# end of fields
+
 
 @micropython.viper
 def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
     base = int(out)
-    layer = ptr32(int(e) + 72 + int(e[0]) * 12)
-    mask31 = int(e[13])
+    layer = ptr32(int(e) + 4 * _E_TABLE + int(e[_E_LAYER]) * (4 * _LAYER_WORDS))
+    mask31 = int(e[_E_MASK31])
     value = 0
     while value < 2:
-        shift = int(layer[1])
+        shift = int(layer[_LAYER_K_SHIFT])
         x = int(k)
-        head = base + int(layer[0]) + int(e[1]) * int(e[10])
-        scale_at = base + int(layer[0]) + int(e[11]) + (int(e[1]) << 1)
+        head = base + int(layer[_LAYER_CODES]) + int(e[_E_SLOT]) * int(e[_E_ROW])
+        scale_at = base + int(layer[_LAYER_CODES]) + int(e[_E_CODES]) + (int(e[_E_SLOT]) << 1)
         if value:
-            shift = int(layer[2])
+            shift = int(layer[_LAYER_V_SHIFT])
             x = int(v)
-            head += int(e[12])
-            scale_at += int(e[12])
-        x += int(e[2]) << (1 if shift else 2)
+            head += int(e[_E_PLANE])
+            scale_at += int(e[_E_PLANE])
+        x += int(e[_E_AT]) << (1 if shift else 2)
         piece = 0
-        groups = int(e[3]) // int(e[4])  # viper: allow divide because a group has values
+        groups = int(e[_E_COUNT]) // int(e[_E_GROUP])  # viper: allow divide because a group has values
         while groups:
             groups -= 1
             # Largest magnitude of the group, as 24 bits and an exponent.
             big = 0
-            n = int(e[4])
+            n = int(e[_E_GROUP])
             if shift:
                 p16 = ptr16(x)
                 while n:
@@ -94,15 +167,15 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                     half = ((se + 25) << 10) + sm - 1024
             p16 = ptr16(scale_at)
             p16[0] = half
-            scale_at += int(e[9])
+            scale_at += int(e[_E_STRIDE])
             two = sm << 1
             inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
             # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
-            pieces = int(e[4]) // int(e[5])  # viper: allow divide because a piece has values
+            pieces = int(e[_E_GROUP]) // int(e[_E_WIDTH])  # viper: allow divide because a piece has values
             while pieces:
                 pieces -= 1
-                out = ptr8(head + piece * int(e[6]))
-                c = int(e[5])
+                out = ptr8(head + piece * int(e[_E_BYTES]))
+                c = int(e[_E_WIDTH])
                 while c:
                     if shift:
                         w = int(ptr16(x)[0])
@@ -135,15 +208,15 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                     out[0] = 128 + code
                     out = ptr8(int(out) + 1)
                     c -= 1
-                c = int(e[6]) - int(e[5])
+                c = int(e[_E_BYTES]) - int(e[_E_WIDTH])
                 while c:
                     out[0] = 128
                     out = ptr8(int(out) + 1)
                     c -= 1
                 piece += 1
-                if piece == int(e[7]):
+                if piece == int(e[_E_SLICES]):
                     piece = 0
-                    head += int(e[8])
+                    head += int(e[_E_HEAD])
         value += 1
     return 0
 
@@ -151,16 +224,16 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
 @micropython.viper
 def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
     base = int(buf)
-    shift = int(a[35])
-    d = int(a[32])
-    heads = int(a[37])
-    at = int(a[30])
-    rec = base + int(a[42])
-    mask31 = int(a[36])
+    shift = int(a[_Q_SHIFT])
+    d = int(a[_HEAD_DIM])
+    heads = int(a[_HEADS])
+    at = int(a[_Q_AT])
+    rec = base + int(a[_QUERIES])
+    mask31 = int(a[_MASK31])
     while heads:
         heads -= 1
         big = 0
-        sets = int(a[34])
+        sets = int(a[_SETS])
         while sets:
             sets -= 1
             x = int(qs) if sets else int(q)
@@ -216,28 +289,28 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
         two = sm << 1
         inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
         # The record's first words carry what the inner loop needs, as there are few registers.
-        r32 = ptr32(rec)
-        r32[0] = sm
-        r32[1] = se + 2048
+        record = ptr32(rec)
+        record[_QUERY_MANTISSA] = sm
+        record[_QUERY_EXP] = se + 2048
         most = 0
-        sets = int(a[34])
+        sets = int(a[_SETS])
         while sets:
             sets -= 1
             x = int(qs) if sets else int(q)
             i = at
-            cp = ptr32(rec + 16 + (int(a[38]) if sets else 0))
-            wp = ptr32(int(cp) + (int(a[3]) << 2))
+            cp = ptr32(rec + 4 * _QUERY_WORDS + (int(a[_QUERY_SET]) if sets else 0))
+            wp = ptr32(int(cp) + (int(a[_SLICES]) << 2))
             total = 0
-            piece = int(a[3])
+            piece = int(a[_SLICES])
             while piece:
                 piece -= 1
                 c0 = 0
-                left = int(a[31])
-                n = int(a[4])
+                left = int(a[_SLICE_WIDTH])
+                n = int(a[_WIDTH])
                 while n:
                     n -= 1
                     # Column of this value within its word, 0..3.
-                    col = (int(a[4]) - 1 - n) & 3
+                    col = (int(a[_WIDTH]) - 1 - n) & 3
                     code = 0
                     if left:
                         left -= 1
@@ -282,7 +355,7 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
                     else:
                         wp[1] = odd + code
                         wp = ptr32(int(wp) + 8)
-                if int(a[4]) & 4:
+                if int(a[_WIDTH]) & 4:
                     wp[0] = 0
                     wp[1] = 0
                     wp = ptr32(int(wp) + 8)
@@ -292,31 +365,31 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
                 most = total
         n = 0
         most = most * 127
-        while (most >> n) + int(a[3]) > 32768:
+        while (most >> n) + int(a[_SLICES]) > 32768:
             n += 1
-        r32 = ptr32(rec)
-        r32[2] = n
-        r32[3] = at
+        record = ptr32(rec)
+        record[_QUERY_DOWN] = n
+        record[_QUERY_AT] = at
         at += d
-        rec += int(a[33])
+        rec += int(a[_QUERY_BYTES])
     return 0
 
 
 @micropython.viper
 def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
     base = int(buf)
-    src = base + (int(a[8]) if which else int(a[7]))
+    src = base + (int(a[_VSCALES]) if which else int(a[_SCALES]))
     top = 0
-    s = int(a[3])
+    s = int(a[_SLICES])
     while s:
         s -= 1
-        r = ptr32(int(a) + 172)
-        left = int(a[1])
+        run = ptr32(int(a) + 4 * _RUN)
+        left = int(a[_RUNS])
         while left:
             left -= 1
-            p = ptr16(src + int(r[1]))
-            n = int(r[2])
-            r = ptr32(int(r) + 16)
+            p = ptr16(src + int(run[_RUN_SCALES]))
+            n = int(run[_RUN_COUNT])
+            run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n > 3:
                 if int(p[0]) > top:
                     top = int(p[0])
@@ -333,27 +406,27 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     top = int(p[0])
                 p = ptr16(int(p) + 2)
                 n -= 1
-        src += int(a[9])
+        src += int(a[_SCALE_STRIDE])
     top = top >> 10
     if top == 0:
         top = 1
     if which:
-        a[21] = top
+        a[_VEXP] = top
     else:
-        a[20] = top
-    src = base + (int(a[8]) if which else int(a[7]))
-    dst = base + (int(a[13]) if which else int(a[12]))
-    s = int(a[3])
+        a[_KEXP] = top
+    src = base + (int(a[_VSCALES]) if which else int(a[_SCALES]))
+    dst = base + (int(a[_VSCALE]) if which else int(a[_KSCALE]))
+    s = int(a[_SLICES])
     while s:
         s -= 1
         o = ptr16(dst)
-        r = ptr32(int(a) + 172)
-        left = int(a[1])
+        run = ptr32(int(a) + 4 * _RUN)
+        left = int(a[_RUNS])
         while left:
             left -= 1
-            p = ptr16(src + int(r[1]))
-            n = int(r[2])
-            r = ptr32(int(r) + 16)
+            p = ptr16(src + int(run[_RUN_SCALES]))
+            n = int(run[_RUN_COUNT])
+            run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n:
                 h = int(p[0])
                 p = ptr16(int(p) + 2)
@@ -363,29 +436,29 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     o[0] = (((h & 1023) + 1024) << 4) >> (top - (h >> 10))
                 o = ptr16(int(o) + 2)
                 n -= 1
-        dst += int(a[14])
-        src += int(a[9])
+        dst += int(a[_SCALE_ROW])
+        src += int(a[_SCALE_STRIDE])
     return 0
 
 
 @micropython.viper
 def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
     base = int(k)
-    row = int(a[2])
-    slice_at = int(a[19]) * int(a[4])
-    words = (int(a[4]) + 7) & 0x7FF8
+    row = int(a[_ROW])
+    slice_at = int(a[_SLICE]) * int(a[_WIDTH])
+    words = (int(a[_WIDTH]) + 7) & 0x7FF8
     col = 0
     while col < words:
-        r = ptr32(int(a) + 172)
-        left = int(a[1])
-        y = ptr32(base + int(a[11]))
+        run = ptr32(int(a) + 4 * _RUN)
+        left = int(a[_RUNS])
+        y = ptr32(base + int(a[_DOTS]))
         while left:
             left -= 1
-            at = base + int(a[17]) + 16
-            if r[3]:
-                at += int(a[18])
-            c = int(ptr32(at + (int(a[19]) << 2))[0])
-            q = ptr32(at + (int(a[3]) << 2) + ((int(a[19]) * words + col) << 1))
+            at = base + int(a[_QUERY]) + 4 * _QUERY_WORDS
+            if run[_RUN_SINKS]:
+                at += int(a[_SINK_QUERY])
+            c = int(ptr32(at + (int(a[_SLICE]) << 2))[0])
+            q = ptr32(at + (int(a[_SLICES]) << 2) + ((int(a[_SLICE]) * words + col) << 1))
             q0 = int(q[0])
             q1 = int(q[1])
             q2 = int(q[2])
@@ -395,9 +468,9 @@ def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
                 q1 = q1 << 32 >> 32
                 q2 = q2 << 32 >> 32
                 q3 = q3 << 32 >> 32
-            k = ptr32(base + int(a[5]) + slice_at + col + int(r[0]))
-            n = int(r[2])
-            r = ptr32(int(r) + 16)
+            k = ptr32(base + int(a[_CODES]) + slice_at + col + int(run[_RUN_CODES]))
+            n = int(run[_RUN_COUNT])
+            run = ptr32(int(run) + 4 * _RUN_WORDS)
             # Two tokens a turn, after the odd one.
             if n & 1:
                 w = c
@@ -460,14 +533,14 @@ def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
 @micropython.viper
 def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
     base = int(y)
-    y = ptr32(base + int(a[11]))
-    f = ptr16(base + int(a[12]) + int(a[19]) * int(a[14]))
-    r = int(ptr32(base + int(a[17]))[2])
-    n = int(a[0])
+    y = ptr32(base + int(a[_DOTS]))
+    f = ptr16(base + int(a[_KSCALE]) + int(a[_SLICE]) * int(a[_SCALE_ROW]))
+    r = int(ptr32(base + int(a[_QUERY]))[_QUERY_DOWN])
+    n = int(a[_N])
     top = (0 - 1) << 30
-    if int(a[3]) > 1:
-        o = ptr32(base + int(a[10]))
-        first = int(a[19]) == 0
+    if int(a[_SLICES]) > 1:
+        o = ptr32(base + int(a[_SCORES]))
+        first = int(a[_SLICE]) == 0
         while n:
             s = int(y[0])
             if _WIDE:
@@ -528,7 +601,7 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
             y = ptr32(int(y) + 16)
             f = ptr16(int(f) + 8)
             n -= 4
-    a[22] = top
+    a[_MAX] = top
     return 0
 
 
@@ -536,13 +609,13 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
 def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     base = int(y)
     # Distance d in score to steps of 1/256 of a doubling: (d >> down) * m >> e.
-    q = ptr32(base + int(a[17]))
-    m = int(q[0]) * int(a[26])
+    record = ptr32(base + int(a[_QUERY]))
+    m = int(record[_QUERY_MANTISSA]) * int(a[_LOG_SCALE])
     k = 10
     if m >= 0x2000000:
         k = 11
     m = m >> k
-    e = int(a[27]) + 21 + 2048 - k - int(q[1]) - int(a[20]) - int(q[2])
+    e = int(a[_LOG_EXP]) + 21 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
     down = 0
     if e < 1:
         e = 1
@@ -554,26 +627,26 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         e = 17
     # The least d >> down that weighs nothing: 7168 steps.
     far = ((7168 << e) + m - 1) // m  # viper: allow divide because m is at least 2^14
-    top = int(a[22])
+    top = int(a[_MAX])
     if _WIDE:
         top = top << 32 >> 32
-    left = int(a[0])
+    left = int(a[_N])
     unit = 19
     while left >> (unit - 19):
         unit += 1
-    y = ptr32(base + int(a[11]))
-    if int(a[3]) > 1:
+    y = ptr32(base + int(a[_DOTS]))
+    if int(a[_SLICES]) > 1:
         # Scores serve every slice.
-        s = ptr32(base + int(a[10]))
+        s = ptr32(base + int(a[_SCORES]))
         n = left
         while n:
             y[0] = s[0]
             y = ptr32(int(y) + 4)
             s = ptr32(int(s) + 4)
             n -= 1
-        y = ptr32(base + int(a[11]))
-    f = ptr16(base + int(a[13]) + int(a[19]) * int(a[14]))
-    sh = ptr32(base + int(a[15]))
+        y = ptr32(base + int(a[_DOTS]))
+    f = ptr16(base + int(a[_VSCALE]) + int(a[_SLICE]) * int(a[_SCALE_ROW]))
+    sh = ptr32(base + int(a[_UNITS]))
     hi = 0
     lo = 0
     corr = 0
@@ -645,33 +718,33 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         sh[0] = c + (k << 16)
         sh = ptr32(int(sh) + 4)
         corr += (total << 7) * c >> k
-    a[23] = hi + (lo >> 16)
-    a[24] = lo & 0xFFFF
-    a[25] = corr
+    a[_WHI] = hi + (lo >> 16)
+    a[_WLO] = lo & 0xFFFF
+    a[_CORR] = corr
     return 0
 
 
 @micropython.viper
 def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
     base = int(v)
-    row = int(a[2])
-    width = int(a[4])
+    row = int(a[_ROW])
+    width = int(a[_WIDTH])
     col = 0
     while col < width:
         wide = 8
         if width - col < 8:
             wide = 4
-        o = ptr32(base + int(a[16]) + (col << 2))
+        o = ptr32(base + int(a[_SUMS]) + (col << 2))
         n = wide
         while n:
             o[0] = 0
             o = ptr32(int(o) + 4)
             n -= 1
-        o = ptr32(base + int(a[16]) + (col << 2))
-        sh = ptr32(base + int(a[15]))
-        p = ptr32(base + int(a[11]))
-        r = ptr32(int(a) + 172)
-        total = int(a[0])
+        o = ptr32(base + int(a[_SUMS]) + (col << 2))
+        sh = ptr32(base + int(a[_UNITS]))
+        p = ptr32(base + int(a[_DOTS]))
+        run = ptr32(int(a) + 4 * _RUN)
+        total = int(a[_N])
         n = 0
         e0 = 0
         o0 = 0
@@ -685,9 +758,9 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
             total -= batch
             while batch:
                 if n == 0:
-                    v = ptr32(base + int(a[6]) + int(a[19]) * width + col + int(r[0]))
-                    n = int(r[2])
-                    r = ptr32(int(r) + 16)
+                    v = ptr32(base + int(a[_VCODES]) + int(a[_SLICE]) * width + col + int(run[_RUN_CODES]))
+                    n = int(run[_RUN_COUNT])
+                    run = ptr32(int(run) + 4 * _RUN_WORDS)
                     continue
                 k = n
                 if batch < k:
@@ -751,8 +824,8 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
 @micropython.viper
 def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
     base = int(buf)
-    hi = int(a[23])
-    lo = int(a[24])
+    hi = int(a[_WHI])
+    lo = int(a[_WLO])
     we = 16
     while hi < 32768:
         hi = (hi << 1) | (lo >> 15 & 1)
@@ -763,8 +836,8 @@ def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
         we += 1
     n = 1  # a literal 2^30 would not compile
     inv = (n << 30) // hi  # viper: allow divide because hi is at least 32768
-    n = int(a[0])
-    x = int(a[21]) - int(a[28])
+    n = int(a[_N])
+    x = int(a[_VEXP]) - int(a[_V_BIAS])
     down = we + 3
     while n:
         n = n >> 1
@@ -774,11 +847,11 @@ def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
         up = 0 - down
         down = 0
     half = 1 << down >> 1
-    at = int(ptr32(base + int(a[17]))[3]) + int(a[19]) * int(a[31])
-    o = ptr32(base + int(a[16]))
-    corr = int(a[25])
-    shift = int(a[29])
-    n = int(a[31])
+    at = int(ptr32(base + int(a[_QUERY]))[_QUERY_AT]) + int(a[_SLICE]) * int(a[_SLICE_WIDTH])
+    o = ptr32(base + int(a[_SUMS]))
+    corr = int(a[_CORR])
+    shift = int(a[_OUT_SHIFT])
+    n = int(a[_SLICE_WIDTH])
     if shift:
         p16 = ptr16(int(out) + (at << 1))
         s = 64 - shift - x

@@ -1,7 +1,24 @@
 """Counts and broken invariants of Requests. Lent (mpy_kv/lend.py); allocates, changes nothing."""
 
-from .prefix import ENTRIES, FREE, ORPHANS, PEAK, REUSABLE, TOP, USED
-from .requests import BOUND, COMMON, OPENED, PINNED, REUSED
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
+# fields: blocks, requests
+_TOP = const(1)
+_FREE = const(2)
+_REUSABLE = const(3)
+_USED = const(4)
+_PEAK = const(5)
+_ENTRIES = const(7)
+_ORPHANS = const(9)
+_BOUND = const(1)
+_COMMON = const(2)
+_PINNED = const(3)
+_OPENED = const(4)
+_REUSED = const(5)
+# end of fields
 
 
 def header(requests, request):
@@ -29,20 +46,20 @@ def stats(requests):
     protected = len([i for i in range(b.n) if b.serial[i] and b.ref[i]])
     return {
         "total_blocks": b.n,
-        "free_blocks": m[FREE],
-        "referenced_blocks": m[USED],
-        "evictable_blocks": m[REUSABLE],
-        "cached_blocks": m[ENTRIES],  # in the prefix index
+        "free_blocks": m[_FREE],
+        "referenced_blocks": m[_USED],
+        "evictable_blocks": m[_REUSABLE],
+        "cached_blocks": m[_ENTRIES],  # in the prefix index
         "protected_blocks": protected,  # of these, the referenced ones
-        "private_blocks": m[USED] - protected,  # referenced, not in the index
+        "private_blocks": m[_USED] - protected,  # referenced, not in the index
         "shared_blocks": len([i for i in range(b.n) if b.ref[i] > 1]),
-        "pinned_blocks": state[PINNED],
-        "available_blocks": b.n - state[BOUND] - state[COMMON],
-        "peak_blocks": m[PEAK],
+        "pinned_blocks": state[_PINNED],
+        "available_blocks": b.n - state[_BOUND] - state[_COMMON],
+        "peak_blocks": m[_PEAK],
         "requests": len([r for r in range(requests.max_requests) if requests.open_rows[r]]),
         "pins": len([r for r in range(requests.max_requests, requests.rows) if requests.open_rows[r]]),
-        "opened": state[OPENED],
-        "reused_tokens": state[REUSED],
+        "opened": state[_OPENED],
+        "reused_tokens": state[_REUSED],
         "block_tokens": b.block_tokens,
         "block_bytes": b.block_bytes,
     }
@@ -68,10 +85,10 @@ def check(requests):
         # Memory of its own, unless it is free and the pool has others to serve.
         bad += b.handle[i] < 0 and (b.keep or b.ref[i] or b.serial[i]) != 0
     free, reusable = where.count(1), where.count(2) + where.count(3)
-    bad += m[FREE] != free
-    bad += m[REUSABLE] != reusable
-    bad += m[USED] != len([i for i in range(n) if b.ref[i]])
-    bad += m[FREE] + m[REUSABLE] + m[USED] != n
+    bad += m[_FREE] != free
+    bad += m[_REUSABLE] != reusable
+    bad += m[_USED] != len([i for i in range(n) if b.ref[i]])
+    bad += m[_FREE] + m[_REUSABLE] + m[_USED] != n
     return bad + _index(requests)
 
 
@@ -109,10 +126,10 @@ def _rows(requests):
     for row in range(requests.max_requests):
         if requests.open_rows[row]:
             bad += pins[row] != requests.pinned[row]
-    bad += state[BOUND] != bound
-    bad += state[PINNED] != pinned
-    bad += state[COMMON] != len([c for c in common if c])
-    bad += state[BOUND] + state[COMMON] > n
+    bad += state[_BOUND] != bound
+    bad += state[_PINNED] != pinned
+    bad += state[_COMMON] != len([c for c in common if c])
+    bad += state[_BOUND] + state[_COMMON] > n
     bad += len([i for i in range(n) if ref[i] != b.ref[i] or common[i] != requests.common[i]])
     return bad
 
@@ -121,7 +138,7 @@ def _walk(b):
     """Where each block is: 0 nowhere, 1 free, 2 reusable, 3 reusable with children. None: broken."""
     n = b.n
     where = bytearray(n)
-    i = b.meta[TOP]
+    i = b.meta[_TOP]
     while i != n:
         if i > n or where[i]:
             return None
@@ -162,6 +179,6 @@ def _index(requests):
             if u >= 0 and b.serial[u] == b.pserial[i]:
                 children[u] += 1
             # Who goes first is a tail: nothing is left that cannot be found, unless it is known.
-            bad += not b.meta[ORPHANS] and u >= 0 and b.serial[u] != b.pserial[i]
+            bad += not b.meta[_ORPHANS] and u >= 0 and b.serial[u] != b.pserial[i]
     bad += len([i for i in range(n) if b.serial[i] and children[i] != b.children[i]])
-    return bad + (b.meta[ENTRIES] != sum(seen))
+    return bad + (b.meta[_ENTRIES] != sum(seen))

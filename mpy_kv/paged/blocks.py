@@ -12,21 +12,33 @@ indexes come from the tables of requests.py.
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from array import array
 
 from ..errors import PoolFull
 from ..eviction.lru import clear
-from .prefix import BLOCK_TOKENS, FREE, N, REUSABLE, TOP, chain_hash, enter, find, forget
+from .prefix import chain_hash, enter, find, forget
+
+# fields: blocks
+_N = const(0)
+_TOP = const(1)
+_FREE = const(2)
+_REUSABLE = const(3)
+_USED = const(4)
+_PEAK = const(5)
+_BLOCK_TOKENS = const(8)
+# end of fields
 
 
 @micropython.native
 def take(meta, ref, nxt):
     """A free block, now with one reference; or -1 - the reusable block to forget first; or -1 - n: none."""
-    n = meta[0]
-    i = meta[1]
+    n = meta[_N]
+    i = meta[_TOP]
     if i == n:
         i = nxt[n]
         if i == n:
@@ -34,13 +46,13 @@ def take(meta, ref, nxt):
         if i > n:
             i = n
         return -1 - i
-    meta[1] = nxt[i]
-    meta[2] -= 1
+    meta[_TOP] = nxt[i]
+    meta[_FREE] -= 1
     ref[i] = 1
-    used = meta[4] + 1
-    meta[4] = used
-    if used > meta[5]:
-        meta[5] = used
+    used = meta[_USED] + 1
+    meta[_USED] = used
+    if used > meta[_PEAK]:
+        meta[_PEAK] = used
     return i
 
 
@@ -53,11 +65,11 @@ def hold(meta, ref, nxt, prv, i):
         x = nxt[i]
         nxt[p] = x
         prv[x] = p
-        meta[3] -= 1
-        used = meta[4] + 1
-        meta[4] = used
-        if used > meta[5]:
-            meta[5] = used
+        meta[_REUSABLE] -= 1
+        used = meta[_USED] + 1
+        meta[_USED] = used
+        if used > meta[_PEAK]:
+            meta[_PEAK] = used
     ref[i] = r + 1
     return r
 
@@ -68,9 +80,9 @@ def drop(meta, ref, nxt, prv, serial, children, i):
     r = ref[i] - 1
     ref[i] = r
     if r == 0:
-        meta[4] -= 1
+        meta[_USED] -= 1
         if serial[i]:
-            a = meta[0]
+            a = meta[_N]
             if children[i]:
                 a += 1
             p = prv[a]
@@ -78,11 +90,11 @@ def drop(meta, ref, nxt, prv, serial, children, i):
             nxt[i] = a
             nxt[p] = i
             prv[a] = i
-            meta[3] += 1
+            meta[_REUSABLE] += 1
         else:
-            nxt[i] = meta[1]
-            meta[1] = i
-            meta[2] += 1
+            nxt[i] = meta[_TOP]
+            meta[_TOP] = i
+            meta[_FREE] += 1
     return r
 
 
@@ -90,10 +102,10 @@ def drop(meta, ref, nxt, prv, serial, children, i):
 def take_forgotten(meta, ref, i):
     """A block just forgotten, in no list: one reference."""
     ref[i] = 1
-    used = meta[4] + 1
-    meta[4] = used
-    if used > meta[5]:
-        meta[5] = used
+    used = meta[_USED] + 1
+    meta[_USED] = used
+    if used > meta[_PEAK]:
+        meta[_PEAK] = used
     return i
 
 
@@ -129,14 +141,14 @@ class Blocks:
             buckets *= 2
         self.bucket = array(kind, [n] * buckets)
         m = self.meta
-        m[N] = m[TOP] = n
-        m[FREE] = n
-        m[BLOCK_TOKENS] = block_tokens
+        m[_N] = m[_TOP] = n
+        m[_FREE] = n
+        m[_BLOCK_TOKENS] = block_tokens
         for i in range(n - 1, -1, -1):
             if keep:
                 self._fill(i)
-            self.nxt[i] = m[TOP]
-            m[TOP] = i
+            self.nxt[i] = m[_TOP]
+            m[_TOP] = i
         clear(self.nxt, self.prv, n)
         clear(self.nxt, self.prv, n + 1)
 
@@ -163,14 +175,14 @@ class Blocks:
         """Whether so many take() will do, memory for free blocks taken from the pool now; else nothing is."""
         if self.keep:
             return True
-        i = self.meta[TOP]
+        i = self.meta[_TOP]
         got = 0
         while got < count and i != self.n and (self.handle[i] >= 0 or self._filled(i)):
             got += 1
             i = self.nxt[i]
-        if got + self.meta[REUSABLE] >= count:
+        if got + self.meta[_REUSABLE] >= count:
             return True
-        i = self.meta[TOP]
+        i = self.meta[_TOP]
         while i != self.n and self.handle[i] >= 0:
             self.pool.free(self.handle[i])
             self.handle[i] = -1

@@ -5,10 +5,28 @@ shares and limits; of a block its serial number (0: not in the index), parent, i
 stays busy until all is mended, so that a mending cut short is begun again.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 from ..errors import BadHandle
 from ..eviction.lru import add_newest, clear
-from .prefix import ENTRIES, FREE, ORPHANS, PEAK, REUSABLE, SERIAL, TOP, USED
-from .requests import BOUND, BUSY, COMMON, PINNED
+
+# fields: blocks, requests
+_TOP = const(1)
+_FREE = const(2)
+_REUSABLE = const(3)
+_USED = const(4)
+_PEAK = const(5)
+_SERIAL = const(6)
+_ENTRIES = const(7)
+_ORPHANS = const(9)
+_BUSY = const(0)
+_BOUND = const(1)
+_COMMON = const(2)
+_PINNED = const(3)
+# end of fields
 
 
 def mend(requests):
@@ -18,7 +36,7 @@ def mend(requests):
     _index(requests)
     _lists(requests.blocks, order)
     _memory(requests.blocks)
-    requests.state[BUSY] = 0
+    requests.state[_BUSY] = 0
 
 
 def _order(blocks):
@@ -43,7 +61,7 @@ def _rows(requests):
     state = requests.state
     for i in range(n):
         blocks.ref[i] = requests.common[i] = 0
-    state[BOUND] = state[COMMON] = state[PINNED] = 0
+    state[_BOUND] = state[_COMMON] = state[_PINNED] = 0
     for row in range(requests.rows):
         requests.pinned[row] = 0
     for row in range(requests.rows):
@@ -59,15 +77,15 @@ def _rows(requests):
         requests.held[row] = len(held)
         share = requests.share[row]
         if share:
-            state[BOUND] += max(share, len(held))
+            state[_BOUND] += max(share, len(held))
         for i in held:
             blocks.ref[i] += 1
             if not share:
                 if requests.common[i] == 0:
-                    state[COMMON] += 1
+                    state[_COMMON] += 1
                 requests.common[i] += 1
         if row >= requests.max_requests:
-            state[PINNED] += len(held)
+            state[_PINNED] += len(held)
     for row in range(requests.max_requests, requests.rows):
         by = requests.pin_row[row]
         if requests.open_rows[row] and requests.gen[by] == requests.pin_gen[row]:
@@ -95,9 +113,9 @@ def _index(requests):
             u = blocks.parent[i]
             if u >= 0 and blocks.serial[u] == blocks.pserial[i]:
                 blocks.children[u] += 1
-    blocks.meta[ORPHANS] = 1  # perhaps
-    blocks.meta[ENTRIES] = entries
-    blocks.meta[SERIAL] = max(blocks.meta[SERIAL], last)
+    blocks.meta[_ORPHANS] = 1  # perhaps
+    blocks.meta[_ENTRIES] = entries
+    blocks.meta[_SERIAL] = max(blocks.meta[_SERIAL], last)
 
 
 def prune(requests):
@@ -130,7 +148,7 @@ def prune(requests):
             else:
                 blocks.forget(i)
                 blocks.discard(i)
-    blocks.meta[ORPHANS] = again
+    blocks.meta[_ORPHANS] = again
 
 
 def _lists(blocks, order):
@@ -138,20 +156,20 @@ def _lists(blocks, order):
     m = blocks.meta
     clear(blocks.nxt, blocks.prv, n)
     clear(blocks.nxt, blocks.prv, n + 1)
-    m[TOP] = n
-    m[FREE] = m[REUSABLE] = m[USED] = 0
+    m[_TOP] = n
+    m[_FREE] = m[_REUSABLE] = m[_USED] = 0
     for i in order:
         if blocks.ref[i]:
-            m[USED] += 1
+            m[_USED] += 1
         elif blocks.serial[i]:
-            m[REUSABLE] += 1
+            m[_REUSABLE] += 1
             add_newest(blocks.nxt, blocks.prv, n + 1 if blocks.children[i] else n, i)
     for i in range(n - 1, -1, -1):
         if not blocks.ref[i] and not blocks.serial[i]:
-            m[FREE] += 1
-            blocks.nxt[i] = m[TOP]
-            m[TOP] = i
-    m[PEAK] = max(m[PEAK], m[USED])
+            m[_FREE] += 1
+            blocks.nxt[i] = m[_TOP]
+            m[_TOP] = i
+    m[_PEAK] = max(m[_PEAK], m[_USED])
 
 
 def _memory(blocks):

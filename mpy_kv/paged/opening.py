@@ -4,14 +4,27 @@
 caller mends.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 from array import array
 
 from ..errors import BadArgument, BadHandle, NoRoom, StepError
-from .prefix import ORPHANS
 from .request import Request
-from .requests import BOUND, BUSY, COMMON, OPENED, PINNED
 
-_FREE, _OPEN, _PIN = 0, 1, 2
+# fields: blocks, requests
+_REUSABLE = const(3)
+_ORPHANS = const(9)
+_BUSY = const(0)
+_BOUND = const(1)
+_COMMON = const(2)
+_PINNED = const(3)
+_OPENED = const(4)
+# end of fields
+
+_CLOSED, _OPEN, _PIN = 0, 1, 2  # of a row
 PAST = 1 << 29
 
 
@@ -80,7 +93,7 @@ def checked(requests, task, reserve_tokens, tokens, limit_tokens, priority, pin_
 def free_row(requests, first, end, what):
     """A row nobody has."""
     for row in range(first, end):
-        if requests.open_rows[row] == _FREE:
+        if requests.open_rows[row] == _CLOSED:
             return row
     raise NoRoom("all %d of %s are taken" % (end - first, what), 1, 0, unit="rows")
 
@@ -100,7 +113,7 @@ def salt_row(requests, salt):
     if root < 0:
         used = bytearray(requests.rows)
         for row in range(requests.rows):
-            if requests.open_rows[row] != _FREE:
+            if requests.open_rows[row] != _CLOSED:
                 used[requests.root[row]] = 1
         # There is one at least: the row that opens has none yet.
         for i in range(requests.rows):
@@ -111,15 +124,15 @@ def salt_row(requests, salt):
                 root = i
         requests.salts[root] = None
         requests.salt_serial[root] += 1
-        requests.blocks.meta[ORPHANS] = 1
+        requests.blocks.meta[_ORPHANS] = 1
         requests.salts[root] = salt
-    requests.salt_used[root] = requests.state[OPENED]
+    requests.salt_used[root] = requests.state[_OPENED]
     return root
 
 
 def check_share(requests, share):
     """Whether so many blocks can be reserved. NoRoom."""
-    slack = requests.n - requests.state[BOUND] - requests.state[COMMON]
+    slack = requests.n - requests.state[_BOUND] - requests.state[_COMMON]
     if share > slack:
         refuse(requests, "reserve_tokens: a share of %d blocks cannot be kept" % share, share, slack)
 
@@ -129,7 +142,7 @@ def claim(requests, row, root, asked, tokens):
     task, share, limit, priority, pins, _ = asked
     g = requests.geometry
     state = requests.state
-    slack = requests.n - state[BOUND] - state[COMMON]
+    slack = requests.n - state[_BOUND] - state[_COMMON]
     found = 0
     if tokens is not None and len(tokens):
         most = limit if limit < g.pages or g.capacity is not None else requests.n
@@ -143,7 +156,7 @@ def claim(requests, row, root, asked, tokens):
     requests.root[row] = root
     requests.locked[row] = 0
     requests.share[row] = share
-    state[BOUND] += share
+    state[_BOUND] += share
     blocks = requests.blocks
     t = g.block_tokens
     under, under_serial, h = -1 - root, requests.salt_serial[root], requests.root_hash
@@ -163,8 +176,8 @@ def refuse(requests, why, needed, free):
         why,
         needed,
         max(free, 0),
-        evictable=requests.blocks.meta[3],
-        pinned=state[PINNED],
+        evictable=requests.blocks.meta[_REUSABLE],
+        pinned=state[_PINNED],
         unit="blocks",
     )
 
@@ -192,17 +205,17 @@ def reserve(request, tokens):
         common = -len([i for i in set(holds) if requests.common[i] == holds.count(i)])
     elif old and not share:
         common = len([i for i in set(holds) if requests.common[i] == 0])
-    slack = none - state[BOUND] - state[COMMON]
+    slack = none - state[_BOUND] - state[_COMMON]
     if bound + common > slack:
         refuse(requests, "tokens: a share of %d blocks cannot be kept" % share, bound + common, slack)
-    state[BUSY] = 1
+    state[_BUSY] = 1
     requests.share[row] = share
     if bool(share) != bool(old):
         for i in holds:
             requests.common[i] += 1 if old else -1
-    state[BOUND] += bound
-    state[COMMON] += common
-    state[BUSY] = 0
+    state[_BOUND] += bound
+    state[_COMMON] += common
+    state[_BUSY] = 0
 
 
 def fork(request, task, reserve_tokens, limit_tokens, priority):
@@ -229,7 +242,7 @@ def fork(request, task, reserve_tokens, limit_tokens, priority):
             "limit_tokens %d is less than the %d blocks the request holds" % (limit_tokens, len(cells))
         )
     state = requests.state
-    slack = none - state[BOUND] - state[COMMON]
+    slack = none - state[_BOUND] - state[_COMMON]
     if asked[1]:
         needed = max(asked[1], len(cells))
     else:
@@ -238,7 +251,7 @@ def fork(request, task, reserve_tokens, limit_tokens, priority):
         refuse(requests, "no room for a fork: close requests or give more blocks", needed, slack)
     new = free_row(requests, 0, requests.max_requests, "max_requests")
     try:
-        state[BUSY] = 1
+        state[_BUSY] = 1
         claim(requests, new, root, asked, None)
         for e in cells:
             i = requests.table[base + e]
@@ -247,12 +260,12 @@ def fork(request, task, reserve_tokens, limit_tokens, priority):
         child = Request(requests, new, 0, root)
         child.take_over(request)
         requests.open_rows[new] = _OPEN
-        state[OPENED] += 1
-        state[BUSY] = 0
+        state[_OPENED] += 1
+        state[_BUSY] = 0
         return child
     except BaseException:
-        requests.open_rows[new] = _FREE
-        state[BUSY] = 1
+        requests.open_rows[new] = _CLOSED
+        state[_BUSY] = 1
         requests.mend()
         raise
 
@@ -294,20 +307,20 @@ def pin(requests, request, tokens):
             requests.pin_limit[row] - requests.pinned[row],
         )
     state = requests.state
-    if state[PINNED] + count > requests.pin_blocks:
+    if state[_PINNED] + count > requests.pin_blocks:
         refuse(
             requests,
             "pin_blocks allows %d in all" % requests.pin_blocks,
             count,
-            requests.pin_blocks - state[PINNED],
+            requests.pin_blocks - state[_PINNED],
         )
-    slack = requests.n - state[BOUND] - state[COMMON]
+    slack = requests.n - state[_BOUND] - state[_COMMON]
     needed = len([i for i in kept if requests.common[i] == 0])
     if needed > slack:
         refuse(requests, "no room for a pin: close requests or give more blocks", needed, slack)
     new = free_row(requests, requests.max_requests, requests.rows, "max_pins")
     try:
-        state[BUSY] = 1
+        state[_BUSY] = 1
         requests.share[new] = requests.held[new] = 0
         requests.pin_row[new] = row
         requests.pin_gen[new] = requests.gen[row]
@@ -316,12 +329,12 @@ def pin(requests, request, tokens):
             table[new * g.pages + j] = kept[j]
             requests.hold(new, kept[j])
         requests.pinned[row] += count
-        state[PINNED] += count
+        state[_PINNED] += count
         requests.open_rows[new] = _PIN
-        state[BUSY] = 0
+        state[_BUSY] = 0
         return new | (requests.gen[new] & 0x7FFFF) << 10
     except BaseException:
-        requests.open_rows[new] = _FREE
-        state[BUSY] = 1
+        requests.open_rows[new] = _CLOSED
+        state[_BUSY] = 1
         requests.mend()
         raise

@@ -12,12 +12,19 @@ Transitions on them for device and host; they allocate nothing. `n`, the number 
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
-# Entries of blocks.py's `meta` that transitions of both files use.
-N, TOP, FREE, REUSABLE, USED, PEAK, SERIAL, ENTRIES, BLOCK_TOKENS = range(9)
-ORPHANS = 9  # whether an entry with children has left: what came after it is found no more, see mending.prune
+# fields: blocks
+_N = const(0)
+_REUSABLE = const(3)
+_SERIAL = const(6)
+_ENTRIES = const(7)
+_BLOCK_TOKENS = const(8)
+_ORPHANS = const(9)
+# end of fields
 
 
 @micropython.native
@@ -41,8 +48,8 @@ def chain_hash(h, ids, at, count):
 @micropython.native
 def find(meta, hashes, parent, pserial, chain, bucket, ids, under, under_serial, h, tokens, at):
     """Block whose entry has that parent, hash and `tokens` from `at` on; -1 if there is none."""
-    n = meta[0]
-    size = meta[8]
+    n = meta[_N]
+    size = meta[_BLOCK_TOKENS]
     i = bucket[h & (len(bucket) - 1)]
     while i != n:
         if hashes[i] == h and parent[i] == under and pserial[i] == under_serial:
@@ -61,11 +68,11 @@ def enter(
     meta, ref, nxt, prv, serial, hashes, parent, pserial, chain, bucket, children, under, under_serial, h, i
 ):
     """Enter block i, which is referenced and whose ids are written, under a parent that is alive."""
-    n = meta[0]
-    s = meta[6] + 1
+    n = meta[_N]
+    s = meta[_SERIAL] + 1
     if s >> 30:
         s = 1
-    meta[6] = s
+    meta[_SERIAL] = s
     hashes[i] = h
     parent[i] = under
     pserial[i] = under_serial
@@ -74,7 +81,7 @@ def enter(
     chain[i] = bucket[b]
     bucket[b] = i
     serial[i] = s
-    meta[7] += 1
+    meta[_ENTRIES] += 1
     if under >= 0:
         k = children[under]
         children[under] = k + 1
@@ -95,10 +102,10 @@ def enter(
 @micropython.native
 def forget(meta, ref, nxt, prv, serial, hashes, parent, pserial, chain, bucket, children, i):
     """Take block i out of the index. One that was reusable is in no list then, and the caller's to use."""
-    n = meta[0]
+    n = meta[_N]
     serial[i] = 0
     if children[i]:
-        meta[9] = 1
+        meta[_ORPHANS] = 1
     b = hashes[i] & (len(bucket) - 1)
     j = bucket[b]
     if j == i:
@@ -107,13 +114,13 @@ def forget(meta, ref, nxt, prv, serial, hashes, parent, pserial, chain, bucket, 
         while chain[j] != i:
             j = chain[j]
         chain[j] = chain[i]
-    meta[7] -= 1
+    meta[_ENTRIES] -= 1
     if ref[i] == 0:
         p = prv[i]
         x = nxt[i]
         nxt[p] = x
         prv[x] = p
-        meta[3] -= 1
+        meta[_REUSABLE] -= 1
     u = parent[i]
     if u >= 0 and serial[u] == pserial[i]:
         k = children[u] - 1

@@ -1,6 +1,16 @@
 """What a Request says when it refuses: one function a reason, each raises. Lent (mpy_kv/lend.py)."""
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 from ..errors import BadArgument, BadHandle, Locked, NoRoom
+
+# fields: blocks, requests
+_REUSABLE = const(3)
+_PINNED = const(3)
+# end of fields
 
 
 def closed(request):
@@ -21,8 +31,8 @@ def _no_room(request, why, needed, free):
         why,
         needed,
         max(free, 0),
-        evictable=requests.blocks.meta[3],
-        pinned=requests.state[3],
+        evictable=requests.blocks.meta[_REUSABLE],
+        pinned=requests.state[_PINNED],
         unit="blocks",
     )
 

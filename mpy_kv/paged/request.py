@@ -25,25 +25,23 @@ from ..lend import lend
 from ..pools.moving import move_down
 from ..sequence import Sequence
 
-# Of Sequence._turn
+# fields: requests, turn, attend, run, encode, layer, request
+_BUSY = const(0)
 _RUNS_OF = const(2)
 _HIGH = const(4)
 _STEP = const(5)
-
-# Of kernels/params.py
 _N = const(0)
 _RUNS = const(1)
 _RUN = const(43)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_SINKS = const(3)
+_RUN_WORDS = const(4)
 _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
 _E_TABLE = const(18)
-
-# Of Request._own. _KNOWN: tokens whose ids are known and whose full blocks are in the index; less than the
-# length where a commit brought no id, or a token saw less than it would alone. _CHAIN: block of the last full
-# one of these, or -1 - root; then its serial number and the hash of the chain. _TOUCHED: entries of the table
-# that the step begun at length _SINCE has changed. _AIMED: where the block lies that encode() writes to.
-# _IDS_AT: where its ids begin. _ID_BITS: bits of an id.
+_LAYER_WORDS = const(3)
 _KNOWN = const(0)
 _CHAIN = const(1)
 _CHAIN_SERIAL = const(2)
@@ -53,6 +51,8 @@ _AIMED = const(5)
 _SINCE = const(6)
 _IDS_AT = const(7)
 _ID_BITS = const(8)
+_PLACES = const(9)
+# end of fields
 
 _type, _int = type, int  # a module's own names are found at once
 
@@ -81,7 +81,9 @@ class Request(Sequence):
         self.gen = requests.gen[row]
         self.length = length
         self._turn[_HIGH] = length
-        self._own = array("i", [0, 0, 0, 0, 0, -1, 0, 0, 29 if requests.wide_ids else 16])
+        self._own = array("i", [0] * _PLACES)
+        self._own[_AIMED] = -1
+        self._own[_ID_BITS] = 29 if requests.wide_ids else 16
         self._base = row * g.pages
         self._root = root
         self._know(length)
@@ -108,7 +110,7 @@ class Request(Sequence):
             layer = self._layers
             while layer:
                 layer -= 1
-                e[_E_TABLE + 3 * layer] = place + codes[layer]
+                e[_E_TABLE + _LAYER_WORDS * layer] = place + codes[layer]
             own[_AIMED] = place
         e[_E_SLOT] = p % t
         e[_E_AT] = at * e[_E_COUNT]
@@ -144,10 +146,10 @@ class Request(Sequence):
                     page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
                 place = places[table[base + page]]
                 a[j] = place + slot * row
-                a[j + 1] = place + slot * 2
-                a[j + 2] = k
-                a[j + 3] = by_sinks
-                j += 4
+                a[j + _RUN_SCALES] = place + slot * 2
+                a[j + _RUN_COUNT] = k
+                a[j + _RUN_SINKS] = by_sinks
+                j += _RUN_WORDS
                 total += k
                 at += k
             if not by_sinks:
@@ -185,7 +187,7 @@ class Request(Sequence):
         requests = self.requests
         if requests.gen[self.row] != self.gen:
             self._refuse_closed()
-        if requests.state[0]:
+        if requests.state[_BUSY]:
             self.requests.mend()
         turn = self._turn
         turn[_RUNS_OF] = -1  # tables change between steps, and blocks may move
@@ -276,11 +278,11 @@ class Request(Sequence):
         if new + copied + found > room:
             found = 0  # these leave the index and are written in place
         self._own[_SINCE] = p
-        requests.state[0] = 1
+        requests.state[_BUSY] = 1
         if not blocks.secure(new + copied + found):
             found = 0
             if not blocks.secure(new + copied):
-                requests.state[0] = 0
+                requests.state[_BUSY] = 0
                 requests.refuse_pool(new + copied)
         lowest = self._low(p + 1)
         j = first
@@ -293,7 +295,7 @@ class Request(Sequence):
                     old = j - g.ring_pages
             self._own_page(self._base + e, found, keep, old == first or (old + 1) * t > lowest)
             j += 1
-        requests.state[0] = 0
+        requests.state[_BUSY] = 0
 
     @micropython.native
     def _own_page(self, cell, spare, keep, seen):
@@ -340,7 +342,7 @@ class Request(Sequence):
     def _settle(self):
         """The step is over: what it replaced is given up."""
         requests = self.requests
-        requests.state[0] = 1
+        requests.state[_BUSY] = 1
         none = requests.n
         undo = requests.undo
         cell = self._base
@@ -353,13 +355,13 @@ class Request(Sequence):
                     requests.drop(self.row, i)
             cell += 1
         self._own[_TOUCHED] = 0
-        requests.state[0] = 0
+        requests.state[_BUSY] = 0
 
     @micropython.native
     def _restore(self):
         """The table as it was before the step."""
         requests = self.requests
-        requests.state[0] = 1
+        requests.state[_BUSY] = 1
         none = requests.n
         undo = requests.undo
         table = requests.table
@@ -375,7 +377,7 @@ class Request(Sequence):
                     requests.drop(self.row, new)
             cell += 1
         self._own[_TOUCHED] = 0
-        requests.state[0] = 0
+        requests.state[_BUSY] = 0
 
     def abort(self):
         """Forget the uncommitted step: the table, and what is free, are as before it; but where a share was
@@ -455,7 +457,7 @@ class Request(Sequence):
         t = blocks.block_tokens
         h = blocks.hash_of(own[_CHAIN_HASH], blocks.ids, i * t)
         like = blocks.find(under, own[_CHAIN_SERIAL], h, blocks.ids, i * t)
-        requests.state[0] = 1
+        requests.state[_BUSY] = 1
         if like < 0:
             blocks.enter(under, own[_CHAIN_SERIAL], h, i)
         else:
@@ -463,7 +465,7 @@ class Request(Sequence):
             requests.table[cell] = like
             requests.drop(self.row, i)
             i = like
-        requests.state[0] = 0
+        requests.state[_BUSY] = 0
         own[_CHAIN_HASH] = h
         own[_CHAIN_SERIAL] = blocks.serial[i]
         own[_CHAIN] = i
@@ -494,7 +496,7 @@ class Request(Sequence):
     def _shed(self, first, last):
         """Give back the pages first .. last, newest first."""
         requests = self.requests
-        requests.state[0] = 1
+        requests.state[_BUSY] = 1
         g = self.geometry
         table = requests.table
         none = requests.n
@@ -507,7 +509,7 @@ class Request(Sequence):
                 table[self._base + e] = none
                 requests.drop(self.row, i)
             last -= 1
-        requests.state[0] = 0
+        requests.state[_BUSY] = 0
 
     @micropython.native
     def _know(self, length):
@@ -594,7 +596,7 @@ class Request(Sequence):
     def _alive(self):
         if self.requests.gen[self.row] != self.gen:
             self._refuse_closed()
-        if self.requests.state[0]:
+        if self.requests.state[_BUSY]:
             self.requests.mend()
 
     def _refuse_closed(self):

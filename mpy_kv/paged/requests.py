@@ -23,19 +23,29 @@ chain lost its head; close O(pages), all else O(1).
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from array import array
 
 from ..errors import BadHandle, NoRoom
 from ..lend import lend
-from .prefix import ORPHANS
 from .request import Request
 
-# Of `state`
-BUSY, BOUND, COMMON, PINNED, OPENED, REUSED = range(6)
-_FREE, _OPEN, _PIN = 0, 1, 2
+# fields: blocks, requests
+_REUSABLE = const(3)
+_ORPHANS = const(9)
+_BUSY = const(0)
+_BOUND = const(1)
+_COMMON = const(2)
+_PINNED = const(3)
+_OPENED = const(4)
+_REUSED = const(5)
+# end of fields
+
+_CLOSED, _OPEN, _PIN = 0, 1, 2  # of a row
 
 
 class Requests:
@@ -116,13 +126,13 @@ class Requests:
         """Blocks that a request without a share could still take: free ones and reusable ones, less what is
         reserved. What admission asks."""
         self.mend()
-        return self.n - self.state[BOUND] - self.state[COMMON]
+        return self.n - self.state[_BOUND] - self.state[_COMMON]
 
     @micropython.native
     def room(self, row):
         """Blocks that a row may take now, its limit aside."""
         state = self.state
-        room = self.n - state[1] - state[2]
+        room = self.n - state[_BOUND] - state[_COMMON]
         share = self.share[row]
         held = self.held[row]
         if held < share:
@@ -165,20 +175,20 @@ class Requests:
         row = opening.free_row(self, 0, self.max_requests, "max_requests")
         opening.check_share(self, asked[1])
         try:
-            self.state[BUSY] = 1
+            self.state[_BUSY] = 1
             root = opening.salt_row(self, asked[-1])
-            if self.blocks.meta[ORPHANS]:
+            if self.blocks.meta[_ORPHANS]:
                 lend("mpy_kv.paged.mending").prune(self)
             found = opening.claim(self, row, root, asked, tokens)
             request = Request(self, row, found, root)
             self.open_rows[row] = _OPEN
-            self.state[OPENED] += 1
-            self.state[REUSED] += found
-            self.state[BUSY] = 0
+            self.state[_OPENED] += 1
+            self.state[_REUSED] += found
+            self.state[_BUSY] = 0
             return request
         except BaseException:
-            self.open_rows[row] = _FREE
-            self.state[BUSY] = 1
+            self.open_rows[row] = _CLOSED
+            self.state[_BUSY] = 1
             self.mend()
             raise
 
@@ -227,12 +237,12 @@ class Requests:
         self.held[row] = held + 1
         if share:
             if held >= share:
-                state[1] += 1
+                state[_BOUND] += 1
         else:
             c = self.common[i]
             self.common[i] = c + 1
             if c == 0:
-                state[2] += 1
+                state[_COMMON] += 1
 
     @micropython.native
     def take(self, row):
@@ -250,18 +260,18 @@ class Requests:
         self.held[row] = held - 1
         if share:
             if held > share:
-                state[1] -= 1
+                state[_BOUND] -= 1
         else:
             c = self.common[i] - 1
             self.common[i] = c
             if c == 0:
-                state[2] -= 1
+                state[_COMMON] -= 1
         self.blocks.drop(i)
 
     @micropython.native
     def release(self, row, last):
         """Give back all that a row holds, its pages from `last` down: the tail of its chain first."""
-        self.state[0] = 1
+        self.state[_BUSY] = 1
         self.open_rows[row] = 0
         self.gen[row] = (self.gen[row] + 1) & 0xFFFFF
         g = self.geometry
@@ -293,14 +303,14 @@ class Requests:
                 if i != none:
                     self.drop(row, i)
         if self.share[row]:
-            self.state[1] -= self.share[row]
+            self.state[_BOUND] -= self.share[row]
             self.share[row] = 0
         self.locked[row] = 0
-        self.state[0] = 0
+        self.state[_BUSY] = 0
 
     def mend(self):
         """After a call that was cut short: everything counted anew from the tables."""
-        if self.state[BUSY]:
+        if self.state[_BUSY]:
             lend("mpy_kv.paged.mending").mend(self)
 
     # Pins
@@ -321,11 +331,11 @@ class Requests:
             row = -1
         if row < 0 or pin >> 10 != self.gen[row] & 0x7FFFF:
             raise BadHandle("pin %r is none of these requests, or was given up" % (pin,))
-        self.state[BUSY] = 1
+        self.state[_BUSY] = 1
         by = self.pin_row[row]
         if self.gen[by] == self.pin_gen[row]:
             self.pinned[by] -= self.held[row]
-        self.state[PINNED] -= self.held[row]
+        self.state[_PINNED] -= self.held[row]
         self.release(row, self.geometry.pages - 1)
 
     def moved(self):
@@ -356,6 +366,6 @@ class Requests:
             "the pool has no room for blocks of %d bytes" % self.geometry.block_bytes,
             needed,
             0,
-            evictable=self.blocks.meta[3],
+            evictable=self.blocks.meta[_REUSABLE],
             unit="blocks",
         )

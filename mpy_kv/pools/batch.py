@@ -5,23 +5,35 @@ The arrays and what a handle is: see fixed.py.
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from ..lend import lend
+
+# fields: fixed
+_TOP = const(0)
+_MASK = const(1)
+_STEP = const(2)
+_BLOCKS = const(3)
+_WASTE = const(4)
+_WRAPS = const(6)
+_FIRST = const(7)
+# end of fields
 
 
 @micropython.native
 def take_blocks(meta, word, n, out):
     """n blocks or none: their handles into out[0:n]. 0, or EMPTY."""
-    top = meta[0]
-    if top - n < meta[3]:
+    top = meta[_TOP]
+    if top - n < meta[_BLOCKS]:
         return -1
     for k in range(n):
         top -= 1
         i = word[top]
         word[i] = out[k] = -1 - word[i]
-    meta[0] = top
+    meta[_TOP] = top
     return 0
 
 
@@ -29,10 +41,10 @@ def take_blocks(meta, word, n, out):
 def give_blocks(meta, word, handles, n):
     """Free handles[0:n], all or none. 0, or REFUSED - k where handles[k] is refused: also one that is
     there twice."""
-    mask = meta[1]
-    last = 536870911 - meta[2]
-    free = -1 - meta[2]
-    top = meta[0]
+    mask = meta[_MASK]
+    last = 536870911 - meta[_STEP]
+    free = -1 - meta[_STEP]
+    top = meta[_TOP]
     wraps = 0
     done = n
     for k in range(n):
@@ -46,7 +58,7 @@ def give_blocks(meta, word, handles, n):
             if handle > 536870911:
                 done = k
                 break
-            word[i] = free - handle + (536870912 - 2 * meta[2])
+            word[i] = free - handle + (536870912 - 2 * meta[_STEP])
             wraps += 1
         else:
             word[i] = free - handle
@@ -57,16 +69,16 @@ def give_blocks(meta, word, handles, n):
         return -2 - done
     if wraps:
         # Below 0 while it is open whether the blocks will be in the stack: then half_given sets it right.
-        meta[6] = -1 - ((meta[6] + wraps) & 0x3FFFFFFF)
-        meta[0] = top + n
-        meta[6] = -1 - meta[6]
+        meta[_WRAPS] = -1 - ((meta[_WRAPS] + wraps) & 0x3FFFFFFF)
+        meta[_TOP] = top + n
+        meta[_WRAPS] = -1 - meta[_WRAPS]
     else:
-        meta[0] = top + n
-    if meta[4]:
+        meta[_TOP] = top + n
+    if meta[_WASTE]:
         for k in range(n):
             i = handles[k] & mask
-            meta[4] -= meta[7 + i]
-            meta[7 + i] = 0
+            meta[_WASTE] -= meta[_FIRST + i]
+            meta[_FIRST + i] = 0
     return 0
 
 

@@ -17,53 +17,71 @@ aligned; a larger alignment than the size takes a larger block.
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from ..lend import lend
 from ..port import ints
 from .moving import move_down
-from .units import MASK, MOVES, N, OWN, SHIFT, UnitPool, find, words
+from .units import MOVES, UnitPool, find, words
 
-# Own entries of meta: the largest order, then the first free block of each.
-TOP = OWN
-HEADS = OWN + 1
+# fields: units, buddy
+_N = const(0)
+_MASK = const(1)
+_STEP = const(2)
+_WRAP = const(3)
+_ALLOCS = const(4)
+_FREES = const(5)
+_USED = const(6)
+_HIGH = const(7)
+_HIGH_UNITS = const(8)
+_FREE = const(9)
+_WASTE = const(10)
+_LOCKS = const(11)
+_LOCKED = const(12)
+_UNITS = const(13)
+_SHIFT = const(14)
+_ORDER = const(15)
+_HEADS = const(16)
+# end of fields
 
 
 @micropython.native
 def take(meta, word, order, link, size, align):
     """A block of at least `size` and `align` bytes; its handle, or FULL."""
-    u = ((size if size > align else align) - 1) >> meta[14]
+    u = ((size if size > align else align) - 1) >> meta[_SHIFT]
     k = 0
     while u:
         u >>= 1
         k += 1
-    top = meta[15]
+    top = meta[_ORDER]
     j = k
-    while j <= top and meta[16 + j] < 0:
+    while j <= top and meta[_HEADS + j] < 0:
         j += 1
     if j > top:
         return -1
-    i = meta[16 + j]
-    meta[16 + j] = link[i]
+    i = meta[_HEADS + j]
+    meta[_HEADS + j] = link[i]
     # Split: the lists of the orders below are empty, or the block would have come from there.
     while j > k:
         j -= 1
         half = i + (1 << j)
         order[half] = j + 1
         link[half] = -1
-        meta[16 + j] = half
+        meta[_HEADS + j] = half
     order[i] = k + 1
     link[i] = size
-    link[meta[0] + i] = 0
-    meta[4] = (meta[4] + 1) & 0x3FFFFFFF
-    meta[6] += 1
-    if meta[6] > meta[7]:
-        meta[7] = meta[6]
-    meta[9] -= 1 << k
-    if meta[13] - meta[9] > meta[8]:
-        meta[8] = meta[13] - meta[9]
-    meta[10] += (1 << k + meta[14]) - size
+    link[meta[_N] + i] = 0
+    meta[_ALLOCS] = (meta[_ALLOCS] + 1) & 0x3FFFFFFF
+    meta[_USED] += 1
+    if meta[_USED] > meta[_HIGH]:
+        meta[_HIGH] = meta[_USED]
+    meta[_FREE] -= 1 << k
+    if meta[_UNITS] - meta[_FREE] > meta[_HIGH_UNITS]:
+        meta[_HIGH_UNITS] = meta[_UNITS] - meta[_FREE]
+    meta[_WASTE] += (1 << k + meta[_SHIFT]) - size
     handle = -1 - word[i]
     word[i] = handle
     return handle
@@ -72,25 +90,25 @@ def take(meta, word, order, link, size, align):
 @micropython.native
 def give(meta, word, order, link, handle):
     """Free the block of a handle and merge it with its free buddies; 0, or BAD."""
-    n = meta[0]
-    i = handle & meta[1]
-    if i >= n or word[i] != handle or handle > meta[3]:
+    n = meta[_N]
+    i = handle & meta[_MASK]
+    if i >= n or word[i] != handle or handle > meta[_WRAP]:
         return -2
-    word[i] = -1 - ((handle + meta[2]) & meta[3])
+    word[i] = -1 - ((handle + meta[_STEP]) & meta[_WRAP])
     k = (order[i] & 31) - 1
-    meta[5] = (meta[5] + 1) & 0x3FFFFFFF
-    meta[6] -= 1
-    meta[9] += 1 << k
-    meta[10] -= (1 << k + meta[14]) - link[i]
+    meta[_FREES] = (meta[_FREES] + 1) & 0x3FFFFFFF
+    meta[_USED] -= 1
+    meta[_FREE] += 1 << k
+    meta[_WASTE] -= (1 << k + meta[_SHIFT]) - link[i]
     # A root's would-be buddy lies in the next root or outside: never free and as large.
-    top = meta[15]
+    top = meta[_ORDER]
     while k < top:
         buddy = i ^ (1 << k)
         if buddy >= n or order[buddy] != k + 1 or word[buddy] >= 0:
             break
         after = link[buddy]
-        if meta[16 + k] == buddy:
-            meta[16 + k] = after
+        if meta[_HEADS + k] == buddy:
+            meta[_HEADS + k] = after
         else:
             before = link[n + buddy]
             link[before] = after
@@ -103,11 +121,11 @@ def give(meta, word, order, link, handle):
             order[buddy] = 0
         k += 1
     order[i] = k + 1
-    after = meta[16 + k]
+    after = meta[_HEADS + k]
     link[i] = after
     if after >= 0:
         link[n + after] = i
-    meta[16 + k] = i
+    meta[_HEADS + k] = i
     return 0
 
 
@@ -115,9 +133,9 @@ def give(meta, word, order, link, handle):
 def extend(meta, word, order, link, handle, size):
     """Make a block hold `size` bytes where it is, with the free buddies to its right; 0, MOVES if it cannot,
     or BAD."""
-    n = meta[0]
-    i = handle & meta[1]
-    if i >= n or handle > meta[3]:
+    n = meta[_N]
+    i = handle & meta[_MASK]
+    if i >= n or handle > meta[_WRAP]:
         return -2
     locked = word[i] == handle | 0x20000000
     if word[i] != handle and not locked:
@@ -125,7 +143,7 @@ def extend(meta, word, order, link, handle, size):
     asked = link[i]
     if size <= asked:
         return 0
-    u = (size - 1) >> meta[14]
+    u = (size - 1) >> meta[_SHIFT]
     m = 0
     while u:
         u >>= 1
@@ -143,8 +161,8 @@ def extend(meta, word, order, link, handle, size):
     while j < m:
         buddy = i + (1 << j)
         after = link[buddy]
-        if meta[16 + j] == buddy:
-            meta[16 + j] = after
+        if meta[_HEADS + j] == buddy:
+            meta[_HEADS + j] = after
         else:
             before = link[n + buddy]
             link[before] = after
@@ -155,48 +173,48 @@ def extend(meta, word, order, link, handle, size):
     order[i] += m - k
     link[i] = size
     more = (1 << m) - (1 << k)
-    meta[9] -= more
-    if meta[13] - meta[9] > meta[8]:
-        meta[8] = meta[13] - meta[9]
-    meta[10] += (more << meta[14]) - (size - asked)
+    meta[_FREE] -= more
+    if meta[_UNITS] - meta[_FREE] > meta[_HIGH_UNITS]:
+        meta[_HIGH_UNITS] = meta[_UNITS] - meta[_FREE]
+    meta[_WASTE] += (more << meta[_SHIFT]) - (size - asked)
     if locked:
-        meta[12] += more
+        meta[_LOCKED] += more
     return 0
 
 
 @micropython.native
 def hold(meta, word, order, handle, on):
     """Lock (on = 1) or unlock a block; 0, also if it is so already, or BAD."""
-    i = handle & meta[1]
-    if i >= meta[0] or handle > meta[3]:
+    i = handle & meta[_MASK]
+    if i >= meta[_N] or handle > meta[_WRAP]:
         return -2
     if word[i] == handle | 0x20000000:
         if not on:
             word[i] = handle
-            meta[11] -= 1
-            meta[12] -= 1 << (order[i] & 31) - 1
+            meta[_LOCKS] -= 1
+            meta[_LOCKED] -= 1 << (order[i] & 31) - 1
         return 0
     if word[i] != handle:
         return -2
     if on:
         word[i] = handle | 0x20000000
-        meta[11] += 1
-        meta[12] += 1 << (order[i] & 31) - 1
+        meta[_LOCKS] += 1
+        meta[_LOCKED] += 1 << (order[i] & 31) - 1
     return 0
 
 
 @micropython.native
 def room(meta, link, n, size, align):
     """How many of `n` blocks of that kind can be had now. O(n + log units)."""
-    u = ((size if size > align else align) - 1) >> meta[14]
+    u = ((size if size > align else align) - 1) >> meta[_SHIFT]
     k = 0
     while u:
         u >>= 1
         k += 1
     found = 0
     j = k
-    while j <= meta[15] and found < n:
-        i = meta[16 + j]
+    while j <= meta[_ORDER] and found < n:
+        i = meta[_HEADS + j]
         while i >= 0 and found < n:
             found += 1 << j - k
             i = link[i]
@@ -223,7 +241,7 @@ class BuddyPool(UnitPool):
         self.min_block = min_block
         self.total_bytes = units * min_block
         self.lost_bytes = total_bytes - self.total_bytes
-        self._meta, self._word = words(units, 0, 22, tag)
+        self._meta, self._word = words(units, 0, _HEADS + 21, tag)
         self._order = bytearray(units)
         self._link = ints((), 2 * units)
         self.max_block_bytes = make.roots(self._meta, self._order, self._link, units, min_block)
@@ -283,13 +301,13 @@ class BuddyPool(UnitPool):
         if self._word[i] != handle:
             self._refuse(handle)
         new = self.alloc(size)  # a larger block: aligned no worse
-        self._note(new & self._meta[MASK], self._link[self._meta[N] + i], self._order[i] & 96)
+        self._note(new & self._meta[_MASK], self._link[self._meta[_N] + i], self._order[i] & 96)
         move_down(self.offset(new), self.offset(handle), self._link[i] + 3 >> 2, self.buffer)
         self.free(handle)
         return new
 
     def _note(self, i, low, high):
-        self._link[self._meta[N] + i] = low
+        self._link[self._meta[_N] + i] = low
         self._order[i] = self._order[i] & 31 | high
 
     def lock(self, handle):
@@ -310,12 +328,12 @@ class BuddyPool(UnitPool):
     def owner(self, handle):
         """(layer, batch) of a block, 0 at first; a new tuple (allocates)."""
         i = self._index(handle)
-        low = self._link[self._meta[N] + i]
+        low = self._link[self._meta[_N] + i]
         return low >> 14, low & 16383 | (self._order[i] & 96) << 9
 
     def offset(self, handle):
         """Byte offset of a block's data in the arena's buffer."""
-        return self.base + (self._index(handle) << self._meta[SHIFT])
+        return self.base + (self._index(handle) << self._meta[_SHIFT])
 
     def size(self, handle):
         """Usable bytes of a block."""
@@ -328,8 +346,8 @@ class BuddyPool(UnitPool):
         return room(self._meta, self._link, n, size, align)
 
     def _largest(self):
-        k = self._meta[TOP]
-        while k >= 0 and self._meta[HEADS + k] < 0:
+        k = self._meta[_ORDER]
+        while k >= 0 and self._meta[_HEADS + k] < 0:
             k -= 1
         return 1 << k if k >= 0 else 0
 

@@ -23,8 +23,10 @@ code's memory, with frames below the 12 words from which on they are allocated.
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from array import array
 
@@ -33,10 +35,18 @@ from ..errors import BadArgument
 from ..lend import lend
 from ..port import ints
 
-# meta. From FIRST on, one entry a block: bytes of it that were not asked for; WASTE is their sum. WRAPS, how
-# often a generation came round, wraps at 2^30, the end of a 32-bit board's small ints. High-water mark and
-# counts are not kept but derived, see audit.py: they would cost each alloc and free.
-TOP, MASK, STEP, BLOCKS, WASTE, LOCKS, WRAPS, FIRST = range(8)
+# fields: fixed
+_TOP = const(0)
+_MASK = const(1)
+_STEP = const(2)
+_BLOCKS = const(3)
+_WASTE = const(4)
+_LOCKS = const(5)
+_WRAPS = const(6)
+_FIRST = const(7)
+# end of fields
+
+# High-water mark and counts are not in meta but derived, see audit.py: they would cost each alloc and free.
 EMPTY, REFUSED = -1, -2
 MAX_BLOCKS = 1 << 20
 _serial = 0
@@ -46,56 +56,56 @@ _batch = None
 @micropython.native
 def take_block(meta, word):
     """Pop a free block; its handle, or EMPTY."""
-    top = meta[0]
-    if top == meta[3]:
+    top = meta[_TOP]
+    if top == meta[_BLOCKS]:
         return -1
     top -= 1
     i = word[top]
     handle = -1 - word[i]
     word[i] = handle
-    meta[0] = top
+    meta[_TOP] = top
     return handle
 
 
 @micropython.native
 def give_block(meta, word, handle):
     """Push the block of a handle in use and unlocked back under its next generation. 0, or REFUSED."""
-    i = handle & meta[1]
+    i = handle & meta[_MASK]
     if word[i] != handle:
         return -2
-    following = handle + meta[2]
+    following = handle + meta[_STEP]
     # Nothing comes between the stores from here on: native code without a loop or a call. A batch has loops.
     if following > 536870911:
         if handle > 536870911:  # what a locked block's word looks like is no handle
             return -2
-        following -= 536870912 - 2 * meta[2]
-        meta[6] = (meta[6] + 1) & 0x3FFFFFFF
-    if meta[4]:
-        meta[4] -= meta[7 + i]
-        meta[7 + i] = 0
+        following -= 536870912 - 2 * meta[_STEP]
+        meta[_WRAPS] = (meta[_WRAPS] + 1) & 0x3FFFFFFF
+    if meta[_WASTE]:
+        meta[_WASTE] -= meta[_FIRST + i]
+        meta[_FIRST + i] = 0
     word[i] = -1 - following
-    top = meta[0]
+    top = meta[_TOP]
     word[top] = i
-    meta[0] = top + 1
+    meta[_TOP] = top + 1
     return 0
 
 
 def lock_block(meta, word, handle, lock):
     """Lock (1) or unlock (0) a block in use; idempotent. 0, or REFUSED."""
-    i = handle & meta[1]
+    i = handle & meta[_MASK]
     w = word[i]
-    if i >= meta[3] or w < 0 or w & 536870911 != handle:
+    if i >= meta[_BLOCKS] or w < 0 or w & 536870911 != handle:
         return -2
     if w >> 29 != lock:
         word[i] = handle | lock << 29
-        meta[5] += 2 * lock - 1
+        meta[_LOCKS] += 2 * lock - 1
     return 0
 
 
 def note_block(meta, handle, lost):
     """`lost` bytes of a block in use were not asked for."""
-    i = 7 + (handle & meta[1])
-    meta[4] += lost - meta[i]
+    i = _FIRST + (handle & meta[_MASK])
+    meta[_WASTE] += lost - meta[i]
     meta[i] = lost
 
 
@@ -215,7 +225,7 @@ class FixedPool:
         """The same block, for at least `size` bytes; PoolFull beyond block_bytes."""
         i = self._index(handle)
         self._check(size, 4)
-        if size > self.block_bytes - self._meta[FIRST + i]:
+        if size > self.block_bytes - self._meta[_FIRST + i]:
             note_block(self._meta, handle, self.block_bytes - size)
         return handle
 
@@ -226,7 +236,7 @@ class FixedPool:
     def _index(self, handle):
         meta = self._meta
         if type(handle) is int:
-            i = handle & meta[MASK]
+            i = handle & meta[_MASK]
             if i < self.n_blocks and self._word[i] >= 0 and self._word[i] & 0x1FFFFFFF == handle:
                 return i
         self._refuse("handle", handle)
@@ -273,10 +283,10 @@ class FixedPool:
         return self.block_bytes - size
 
     def free_bytes(self):
-        return (self._meta[TOP] - self.n_blocks) * self.block_bytes
+        return (self._meta[_TOP] - self.n_blocks) * self.block_bytes
 
     def largest_free_bytes(self):
-        return self.block_bytes if self._meta[TOP] > self.n_blocks else 0
+        return self.block_bytes if self._meta[_TOP] > self.n_blocks else 0
 
     def stats(self):
         """Sizes in bytes, counts in blocks; a new dict. O(n), allocates."""

@@ -4,8 +4,23 @@ path.
 Lent (mpy_kv/lend.py), for the texts take memory. `pool` is the FixedPool, unchanged here.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 from ..errors import BadArgument, BadHandle, Locked, PoolFull
-from .fixed import BLOCKS, FIRST, LOCKS, MASK, STEP, TOP, WASTE, WRAPS
+
+# fields: fixed
+_TOP = const(0)
+_MASK = const(1)
+_STEP = const(2)
+_BLOCKS = const(3)
+_WASTE = const(4)
+_LOCKS = const(5)
+_WRAPS = const(6)
+_FIRST = const(7)
+# end of fields
 
 
 def size(pool, size):
@@ -17,7 +32,7 @@ def size(pool, size):
         size,
         pool.free_bytes(),
         pool.largest_free_bytes(),
-        pinned=pool._meta[LOCKS] * pool.block_bytes,
+        pinned=pool._meta[_LOCKS] * pool.block_bytes,
         unit="bytes",
     )
 
@@ -30,13 +45,13 @@ def full(pool, size, n=1):
     free = pool.free_bytes()
     what = "all %d blocks are in use" % pool.n_blocks
     if free:
-        what = "%d of %d blocks are free, not %d" % (pool._meta[TOP] - pool.n_blocks, pool.n_blocks, n)
+        what = "%d of %d blocks are free, not %d" % (pool._meta[_TOP] - pool.n_blocks, pool.n_blocks, n)
     raise PoolFull(
         what,
         size * n,
         free,
         pool.largest_free_bytes(),
-        pinned=pool._meta[LOCKS] * pool.block_bytes,
+        pinned=pool._meta[_LOCKS] * pool.block_bytes,
         unit="bytes",
     )
 
@@ -54,7 +69,7 @@ def owner(pool, name, value):
 
 def handle(pool, handle):
     """One that is not of a block in use."""
-    mask = pool._meta[MASK]
+    mask = pool._meta[_MASK]
     if type(handle) is int and 0 <= handle < 1 << 29 and handle & mask < pool.n_blocks:
         w = pool._word[handle & mask]
         if w < 0:
@@ -67,7 +82,7 @@ def handle(pool, handle):
 def free(pool, one):
     """A handle that cannot be freed."""
     if type(one) is int and 0 <= one < 1 << 29:
-        i = one & pool._meta[MASK]
+        i = one & pool._meta[_MASK]
         if i < pool.n_blocks and pool._word[i] == one | 1 << 29:
             raise Locked("handle %r is locked: unlock it before freeing" % (one,))
     handle(pool, one)
@@ -82,7 +97,7 @@ def free_many(pool, handles, k):
 
 def half_taken(meta, word):
     """Undo take_blocks, whatever stopped it: what is in the stack is free."""
-    for top in range(meta[BLOCKS], meta[TOP]):
+    for top in range(meta[_BLOCKS], meta[_TOP]):
         w = word[word[top]]
         if w >= 0:
             word[word[top]] = -1 - w
@@ -94,7 +109,7 @@ def half_given(meta, word, handles, n):
 
     What it had begun to free is marked as free and not in the stack.
     """
-    mask = meta[MASK]
+    mask = meta[_MASK]
     code = back = 0
     for k in range(n):
         handle = handles[k]
@@ -102,24 +117,24 @@ def half_given(meta, word, handles, n):
             code = -2 - k
             break
         i = handle & mask
-        following = handle + meta[STEP]
+        following = handle + meta[_STEP]
         wrapped = following >> 29 != 0
         if wrapped:
-            following -= (1 << 29) - 2 * meta[STEP]
-        if i < meta[BLOCKS] and word[i] == -1 - following:
+            following -= (1 << 29) - 2 * meta[_STEP]
+        if i < meta[_BLOCKS] and word[i] == -1 - following:
             if _listed(meta, word, i):
-                meta[FIRST + i] = 0
+                meta[_FIRST + i] = 0
             else:
                 word[i] = handle
                 back += wrapped
-    if meta[WRAPS] < 0:
-        meta[WRAPS] = (-1 - meta[WRAPS] - back) & 0x3FFFFFFF
-    meta[WASTE] = sum(meta[FIRST:])
+    if meta[_WRAPS] < 0:
+        meta[_WRAPS] = (-1 - meta[_WRAPS] - back) & 0x3FFFFFFF
+    meta[_WASTE] = sum(meta[_FIRST:])
     return code
 
 
 def _listed(meta, word, i):
-    for top in range(meta[BLOCKS], meta[TOP]):
+    for top in range(meta[_BLOCKS], meta[_TOP]):
         if word[top] == i:
             return True
     return False

@@ -11,29 +11,58 @@ A handle stays valid until the region is freed, wherever it moves: after grow() 
 offset(). A region has a header: size, holders, locked, owner. retain() adds a holder, free() takes one
 away, the last one frees the region.
 
-Arrays, by region: `word` as in units.py; `_node`, six rows of 16 bits: start and length in units; bytes not
-asked for, and above them, from bit SHIFT on, the alignment as a power of two of units; the next region in
-address order, and above it, from bit BITS on, the holders; layer; batch. 16 bytes a region. The last is
-followed by the index meta[MASK], which no region has. Unused entries are chained through their starts.
+Arrays, by region: `word` as in units.py; `_node`, rows of 16 bits, those of the table `node`
+(python tools/fields.py --list). 16 bytes a region. The last is followed by the index meta[MASK], which no
+region has. Unused entries are chained through their starts.
 `node[i]` is signed for the host's compiler, to which unsigned and signed together are a float.
 """
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from array import array
 
 from ..lend import lend
 from .moving import move_down
-from .units import MASK, MOVES, N, OWN, SHIFT, UNITS, UnitPool, words
+from .units import MOVES, UnitPool, words
 
-# Own entries of meta. Of the list: bits of an index in a link, first region, first unused entry; of real
-# memory: units by which the pool's start exceeds a multiple of the largest alignment; of a place found: its
-# predecessor and start; of compact(): the region it has come to, the largest gap behind that, units it may
-# still move, units it may move at once.
-BITS, HEAD, SPARE, SKEW, BEFORE, START, COME, GAP, LEFT, LIMIT = range(OWN, OWN + 10)
+# fields: units, region, node
+_N = const(0)
+_MASK = const(1)
+_STEP = const(2)
+_WRAP = const(3)
+_ALLOCS = const(4)
+_FREES = const(5)
+_USED = const(6)
+_HIGH = const(7)
+_HIGH_UNITS = const(8)
+_FREE = const(9)
+_WASTE = const(10)
+_LOCKS = const(11)
+_LOCKED = const(12)
+_UNITS = const(13)
+_SHIFT = const(14)
+_BITS = const(15)
+_HEAD = const(16)
+_SPARE = const(17)
+_SKEW = const(18)
+_BEFORE = const(19)
+_START = const(20)
+_COME = const(21)
+_GAP = const(22)
+_LEFT = const(23)
+_LIMIT = const(24)
+_REGION_END = const(25)
+_REST = const(2)
+_LINK = const(3)
+_LAYER = const(4)
+_BATCH = const(5)
+_NODE_ROWS = const(6)
+# end of fields
 
 
 @micropython.native
@@ -42,45 +71,45 @@ def seek(meta, node, size, align, skip):
 
     skip: a region to be taken for absent, or -1: then it is a new one, and NO_ENTRY when they are used up.
     """
-    n = meta[0]
-    end = meta[1]
-    if skip < 0 and meta[17] == end:
+    n = meta[_N]
+    end = meta[_MASK]
+    if skip < 0 and meta[_SPARE] == end:
         return -4
-    shift = meta[14]
+    shift = meta[_SHIFT]
     need = ((size - 1) >> shift) + 1
     code = 0
     while align > 1 << code + shift:
         code += 1
-    skew = meta[18]
+    skew = meta[_SKEW]
     before = end
-    i = meta[16]
+    i = meta[_HEAD]
     at = 0
     while 1:
         if i != end and i == skip:
-            i = node[3 * n + i] & end
+            i = node[_LINK * n + i] & end
             continue
         start = ((at + skew + (1 << code) - 1) >> code << code) - skew
-        top = meta[13] if i == end else node[i]
+        top = meta[_UNITS] if i == end else node[i]
         if start + need <= top:
-            meta[19] = before
+            meta[_BEFORE] = before
             return start
         if i == end:
             return -1
         at = node[i] + node[n + i]
         before = i
-        i = node[3 * n + i] & end
+        i = node[_LINK * n + i] & end
     return -1
 
 
 @micropython.native
 def take(meta, word, node, start, size, align):
     """A new region at the place that seek() found; its handle."""
-    n = meta[0]
-    end = meta[1]
-    shift = meta[14]
-    bits = meta[15]
-    i = meta[17]
-    meta[17] = node[i]
+    n = meta[_N]
+    end = meta[_MASK]
+    shift = meta[_SHIFT]
+    bits = meta[_BITS]
+    i = meta[_SPARE]
+    meta[_SPARE] = node[i]
     need = ((size - 1) >> shift) + 1
     code = 0
     while align > 1 << code + shift:
@@ -88,26 +117,26 @@ def take(meta, word, node, start, size, align):
     waste = (need << shift) - size
     node[i] = start
     node[n + i] = need
-    node[2 * n + i] = code << shift | waste
-    before = meta[19]
+    node[_REST * n + i] = code << shift | waste
+    before = meta[_BEFORE]
     if before == end:
-        after = meta[16]
-        meta[16] = i
+        after = meta[_HEAD]
+        meta[_HEAD] = i
     else:
-        link = node[3 * n + before]
+        link = node[_LINK * n + before]
         after = link & end
-        node[3 * n + before] = link - after + i
-    node[3 * n + i] = 1 << bits | after
-    node[4 * n + i] = 0
-    node[5 * n + i] = 0
-    meta[4] = (meta[4] + 1) & 0x3FFFFFFF
-    meta[6] += 1
-    if meta[6] > meta[7]:
-        meta[7] = meta[6]
-    meta[9] -= need
-    if meta[13] - meta[9] > meta[8]:
-        meta[8] = meta[13] - meta[9]
-    meta[10] += waste
+        node[_LINK * n + before] = link - after + i
+    node[_LINK * n + i] = 1 << bits | after
+    node[_LAYER * n + i] = 0
+    node[_BATCH * n + i] = 0
+    meta[_ALLOCS] = (meta[_ALLOCS] + 1) & 0x3FFFFFFF
+    meta[_USED] += 1
+    if meta[_USED] > meta[_HIGH]:
+        meta[_HIGH] = meta[_USED]
+    meta[_FREE] -= need
+    if meta[_UNITS] - meta[_FREE] > meta[_HIGH_UNITS]:
+        meta[_HIGH_UNITS] = meta[_UNITS] - meta[_FREE]
+    meta[_WASTE] += waste
     handle = -1 - word[i]
     word[i] = handle
     return handle
@@ -116,96 +145,96 @@ def take(meta, word, node, start, size, align):
 @micropython.native
 def give(meta, word, node, handle):
     """Take a holder away, with the last one the region. Holders left, or BAD."""
-    n = meta[0]
-    end = meta[1]
+    n = meta[_N]
+    end = meta[_MASK]
     i = handle & end
-    if i >= n or word[i] != handle or handle > meta[3]:
+    if i >= n or word[i] != handle or handle > meta[_WRAP]:
         return -2
-    link = node[3 * n + i]
-    held = (link >> meta[15]) - 1
+    link = node[_LINK * n + i]
+    held = (link >> meta[_BITS]) - 1
     if held:
-        node[3 * n + i] = link - (1 << meta[15])
+        node[_LINK * n + i] = link - (1 << meta[_BITS])
         return held
     after = link & end
     before = end
-    j = meta[16]
+    j = meta[_HEAD]
     while j != i:
         before = j
-        j = node[3 * n + j] & end
+        j = node[_LINK * n + j] & end
     if before == end:
-        meta[16] = after
+        meta[_HEAD] = after
     else:
-        node[3 * n + before] += after - i
-    word[i] = -1 - ((handle + meta[2]) & meta[3])
-    meta[5] = (meta[5] + 1) & 0x3FFFFFFF
-    meta[6] -= 1
-    meta[9] += node[n + i]
-    meta[10] -= node[2 * n + i] & (1 << meta[14]) - 1
-    node[i] = meta[17]
-    meta[17] = i
+        node[_LINK * n + before] += after - i
+    word[i] = -1 - ((handle + meta[_STEP]) & meta[_WRAP])
+    meta[_FREES] = (meta[_FREES] + 1) & 0x3FFFFFFF
+    meta[_USED] -= 1
+    meta[_FREE] += node[n + i]
+    meta[_WASTE] -= node[_REST * n + i] & (1 << meta[_SHIFT]) - 1
+    node[i] = meta[_SPARE]
+    meta[_SPARE] = i
     return 0
 
 
 @micropython.native
 def extend(meta, word, node, handle, size):
     """Make a region hold `size` bytes where it is, with the gap behind it; 0, MOVES if it cannot, or BAD."""
-    n = meta[0]
-    end = meta[1]
+    n = meta[_N]
+    end = meta[_MASK]
     i = handle & end
-    if i >= n or handle > meta[3]:
+    if i >= n or handle > meta[_WRAP]:
         return -2
     locked = word[i] == handle | 0x20000000
     if word[i] != handle and not locked:
         return -2
-    shift = meta[14]
+    shift = meta[_SHIFT]
     have = node[n + i]
-    code = node[2 * n + i] >> shift
-    waste = node[2 * n + i] & (1 << shift) - 1
+    code = node[_REST * n + i] >> shift
+    waste = node[_REST * n + i] & (1 << shift) - 1
     if size <= (have << shift) - waste:
         return 0
     need = ((size - 1) >> shift) + 1
-    after = node[3 * n + i] & end
-    top = meta[13] if after == end else node[after]
+    after = node[_LINK * n + i] & end
+    top = meta[_UNITS] if after == end else node[after]
     if node[i] + need > top:
         return -3
     node[n + i] = need
-    node[2 * n + i] = code << shift | (need << shift) - size
-    meta[9] -= need - have
-    if meta[13] - meta[9] > meta[8]:
-        meta[8] = meta[13] - meta[9]
-    meta[10] += (need << shift) - size - waste
+    node[_REST * n + i] = code << shift | (need << shift) - size
+    meta[_FREE] -= need - have
+    if meta[_UNITS] - meta[_FREE] > meta[_HIGH_UNITS]:
+        meta[_HIGH_UNITS] = meta[_UNITS] - meta[_FREE]
+    meta[_WASTE] += (need << shift) - size - waste
     if locked:
-        meta[12] += need - have
+        meta[_LOCKED] += need - have
     return 0
 
 
 @micropython.native
 def settle(meta, node, i, start):
     """Region `i`, its bytes moved, now begins at `start`, behind meta[BEFORE]."""
-    n = meta[0]
-    end = meta[1]
+    n = meta[_N]
+    end = meta[_MASK]
     node[i] = start
-    before = meta[19]
-    link = meta[16] if before == end else node[3 * n + before]
+    before = meta[_BEFORE]
+    link = meta[_HEAD] if before == end else node[_LINK * n + before]
     if link & end == i:
         return 0
     old = end
-    j = meta[16]
+    j = meta[_HEAD]
     while j != i:
         old = j
-        j = node[3 * n + j] & end
-    after = node[3 * n + i] & end
+        j = node[_LINK * n + j] & end
+    after = node[_LINK * n + i] & end
     if old == end:
-        meta[16] = after
+        meta[_HEAD] = after
     else:
-        node[3 * n + old] += after - i
+        node[_LINK * n + old] += after - i
     if before == end:
-        behind = meta[16]
-        meta[16] = i
+        behind = meta[_HEAD]
+        meta[_HEAD] = i
     else:
-        behind = node[3 * n + before] & end
-        node[3 * n + before] += i - behind
-    node[3 * n + i] += behind - after
+        behind = node[_LINK * n + before] & end
+        node[_LINK * n + before] += i - behind
+    node[_LINK * n + i] += behind - after
     return 0
 
 
@@ -217,28 +246,28 @@ def next_move(meta, word, node):
     meta[COME] is the last region that stays, so that the next one slides down to it; or it goes into a gap
     further down that a region that does not move has left. A region above the limit is such a one.
     """
-    n = meta[0]
-    end = meta[1]
-    shift = meta[14]
-    skew = meta[18]
-    before = meta[21]
+    n = meta[_N]
+    end = meta[_MASK]
+    shift = meta[_SHIFT]
+    skew = meta[_SKEW]
+    before = meta[_COME]
     while 1:
         at = 0
-        i = meta[16]
+        i = meta[_HEAD]
         if before != end:
             at = node[before] + node[n + before]
-            i = node[3 * n + before] & end
+            i = node[_LINK * n + before] & end
         if i == end:
             return -1
         length = node[n + i]
-        if word[i] < 0x20000000 and length <= meta[24]:
-            code = node[2 * n + i] >> shift
+        if word[i] < 0x20000000 and length <= meta[_LIMIT]:
+            code = node[_REST * n + i] >> shift
             start = ((at + skew + (1 << code) - 1) >> code << code) - skew
             behind = before
-            if length <= meta[22]:
+            if length <= meta[_GAP]:
                 low = 0
                 last = end
-                j = meta[16]
+                j = meta[_HEAD]
                 while j != i:
                     place = ((low + skew + (1 << code) - 1) >> code << code) - skew
                     if place + length <= node[j]:
@@ -247,62 +276,62 @@ def next_move(meta, word, node):
                         break
                     low = node[j] + node[n + j]
                     last = j
-                    j = node[3 * n + j] & end
+                    j = node[_LINK * n + j] & end
             if start < node[i]:
-                if length > meta[23]:
+                if length > meta[_LEFT]:
                     return -1
-                meta[23] -= length
-                meta[19] = behind
-                meta[20] = start
+                meta[_LEFT] -= length
+                meta[_BEFORE] = behind
+                meta[_START] = start
                 if behind == before:
-                    if start - at > meta[22]:
-                        meta[22] = start - at
-                    meta[21] = i
+                    if start - at > meta[_GAP]:
+                        meta[_GAP] = start - at
+                    meta[_COME] = i
                 return i
-        if node[i] - at > meta[22]:
-            meta[22] = node[i] - at
+        if node[i] - at > meta[_GAP]:
+            meta[_GAP] = node[i] - at
         before = i
-        meta[21] = i
+        meta[_COME] = i
     return -1
 
 
 @micropython.native
 def hold(meta, word, node, handle, on):
     """Lock (on = 1) or unlock a region; 0, also if it is so already, or BAD."""
-    i = handle & meta[1]
-    if i >= meta[0] or handle > meta[3]:
+    i = handle & meta[_MASK]
+    if i >= meta[_N] or handle > meta[_WRAP]:
         return -2
     if word[i] == handle | 0x20000000:
         if not on:
             word[i] = handle
-            meta[11] -= 1
-            meta[12] -= node[meta[0] + i]
+            meta[_LOCKS] -= 1
+            meta[_LOCKED] -= node[meta[_N] + i]
         return 0
     if word[i] != handle:
         return -2
     if on:
         word[i] = handle | 0x20000000
-        meta[11] += 1
-        meta[12] += node[meta[0] + i]
+        meta[_LOCKS] += 1
+        meta[_LOCKED] += node[meta[_N] + i]
     return 0
 
 
 @micropython.native
 def room(meta, node, size, align):
     """How many regions of that kind can be had now: in the gaps, and of the entries."""
-    n = meta[0]
-    end = meta[1]
-    shift = meta[14]
+    n = meta[_N]
+    end = meta[_MASK]
+    shift = meta[_SHIFT]
     need = ((size - 1) >> shift) + 1
     code = 0
     while align > 1 << code + shift:
         code += 1
-    skew = meta[18]
+    skew = meta[_SKEW]
     found = 0
     at = 0
-    i = meta[16]
+    i = meta[_HEAD]
     while 1:
-        top = meta[13] if i == end else node[i]
+        top = meta[_UNITS] if i == end else node[i]
         start = ((at + skew + (1 << code) - 1) >> code << code) - skew
         if start + need <= top:
             step = ((need + (1 << code) - 1) >> code) << code
@@ -310,24 +339,24 @@ def room(meta, node, size, align):
         if i == end:
             break
         at = node[i] + node[n + i]
-        i = node[3 * n + i] & end
-    return found if found < n - meta[6] else n - meta[6]
+        i = node[_LINK * n + i] & end
+    return found if found < n - meta[_USED] else n - meta[_USED]
 
 
 @micropython.native
 def largest_gap(meta, node):
     """Units of the largest gap."""
-    n = meta[0]
-    end = meta[1]
+    n = meta[_N]
+    end = meta[_MASK]
     best = 0
     at = 0
-    i = meta[16]
+    i = meta[_HEAD]
     while i != end:
         if node[i] - at > best:
             best = node[i] - at
         at = node[i] + node[n + i]
-        i = node[3 * n + i] & end
-    return best if best > meta[13] - at else meta[13] - at
+        i = node[_LINK * n + i] & end
+    return best if best > meta[_UNITS] - at else meta[_UNITS] - at
 
 
 class RegionPool(UnitPool):
@@ -350,10 +379,10 @@ class RegionPool(UnitPool):
         self.max_regions = max_regions
         self.total_bytes = self.max_block_bytes = units << shift
         self.lost_bytes = total_bytes - self.total_bytes
-        self._meta, self._word = words(max_regions, 1, 10, tag)
-        self._node = array("H", bytes(12 * max_regions))
+        self._meta, self._word = words(max_regions, 1, _REGION_END, tag)
+        self._node = array("H", bytes(2 * _NODE_ROWS * max_regions))
         make.entries(self._meta, self._node, units, shift, skew)
-        self.max_holders = (1 << 16 - self._meta[BITS]) - 1
+        self.max_holders = (1 << 16 - self._meta[_BITS]) - 1
 
     def metadata_bytes(self):
         """Bytes of bookkeeping a region (word 4, six rows of 2)."""
@@ -385,14 +414,14 @@ class RegionPool(UnitPool):
 
     def retain(self, handle):
         """One holder more; PoolFull at max_holders (15 to 32767, the more the fewer max_regions)."""
-        at = 3 * self._meta[N] + self._index(handle)
-        if self._node[at] >> self._meta[BITS] == self.max_holders:
+        at = _LINK * self._meta[_N] + self._index(handle)
+        if self._node[at] >> self._meta[_BITS] == self.max_holders:
             lend("mpy_kv.pools.units_audit").refuse_holder(self)
-        self._node[at] += 1 << self._meta[BITS]
+        self._node[at] += 1 << self._meta[_BITS]
 
     def holders(self, handle):
         """How many times free() must be called."""
-        return self._node[3 * self._meta[N] + self._index(handle)] >> self._meta[BITS]
+        return self._node[_LINK * self._meta[_N] + self._index(handle)] >> self._meta[_BITS]
 
     def grow(self, handle, size):
         """Make a region hold at least `size` bytes; the same handle.
@@ -414,7 +443,7 @@ class RegionPool(UnitPool):
         return handle
 
     def _move(self, handle, size):
-        i = handle & self._meta[MASK]
+        i = handle & self._meta[_MASK]
         if self._word[i] != handle:
             self._refuse(handle)
         if size > self.total_bytes:
@@ -426,13 +455,13 @@ class RegionPool(UnitPool):
         extend(self._meta, self._word, self._node, handle, size)
 
     def _lowest(self, i, size):
-        align = self.unit_bytes << (self._node[2 * self._meta[N] + i] >> self._meta[SHIFT])
+        align = self.unit_bytes << (self._node[_REST * self._meta[_N] + i] >> self._meta[_SHIFT])
         return seek(self._meta, self._node, size, align, i)
 
     def _shift(self, i, start):
         """Move region `i` to unit `start`, behind meta[BEFORE]; what is there is free or its own."""
-        shift = self._meta[SHIFT]
-        length = self._node[self._meta[N] + i] << shift - 2
+        shift = self._meta[_SHIFT]
+        length = self._node[self._meta[_N] + i] << shift - 2
         to = self.base + (start << shift)
         move_down(to, self.base + (self._node[i] << shift), length, self.buffer)
         settle(self._meta, self._node, i, start)
@@ -445,19 +474,19 @@ class RegionPool(UnitPool):
         0 is returned. Besides, a call takes O(regions) steps, times the regions that stay if there are any.
         """
         meta = self._meta
-        limit = meta[UNITS]
+        limit = meta[_UNITS]
         if limit_bytes is not None:
             if type(limit_bytes) is not int or limit_bytes < 0:
                 lend("mpy_kv.pools.units_audit").refuse_limit(limit_bytes)
-            limit = min(limit, limit_bytes >> meta[SHIFT])
-        meta[LIMIT] = meta[LEFT] = limit
-        meta[COME] = meta[MASK]
-        meta[GAP] = 0
+            limit = min(limit, limit_bytes >> meta[_SHIFT])
+        meta[_LIMIT] = meta[_LEFT] = limit
+        meta[_COME] = meta[_MASK]
+        meta[_GAP] = 0
         i = next_move(meta, self._word, self._node)
         while i >= 0:
-            self._shift(i, meta[START])
+            self._shift(i, meta[_START])
             i = next_move(meta, self._word, self._node)
-        return limit - meta[LEFT] << meta[SHIFT]
+        return limit - meta[_LEFT] << meta[_SHIFT]
 
     def lock(self, handle):
         """Guard a region against free and any move; idempotent."""
@@ -472,22 +501,22 @@ class RegionPool(UnitPool):
         """Note whose region it is; layer, batch: 0..65535."""
         i = self._index(handle)
         self._check_owner(layer, batch)
-        self._node[4 * self._meta[N] + i] = layer
-        self._node[5 * self._meta[N] + i] = batch
+        self._node[_LAYER * self._meta[_N] + i] = layer
+        self._node[_BATCH * self._meta[_N] + i] = batch
 
     def owner(self, handle):
         """(layer, batch) of a region, 0 at first; a new tuple (allocates)."""
         i = self._index(handle)
-        n = self._meta[N]
-        return self._node[4 * n + i], self._node[5 * n + i]
+        n = self._meta[_N]
+        return self._node[_LAYER * n + i], self._node[_BATCH * n + i]
 
     def offset(self, handle):
         """Byte offset of a region's data in the arena's buffer, until the next grow() or compact()."""
-        return self.base + (self._node[self._index(handle)] << self._meta[SHIFT])
+        return self.base + (self._node[self._index(handle)] << self._meta[_SHIFT])
 
     def size(self, handle):
         """Usable bytes of a region."""
-        return self._node[self._meta[N] + self._index(handle)] << self._meta[SHIFT]
+        return self._node[self._meta[_N] + self._index(handle)] << self._meta[_SHIFT]
 
     def header(self, handle):
         """size_bytes (asked for), holders, locked, layer, batch of a region; a new dict (allocates)."""

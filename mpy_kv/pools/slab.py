@@ -9,34 +9,66 @@ An object's alignment in real memory is what divides its class, the slab and the
 
 Arrays: `word` by object as in units.py, an object's index being slab * PER + its number in the slab, PER
 how many of the smallest class a slab holds. `_lost` by object: of one in use the bytes not asked for, and
-from bit 25 on log2 of the alignment / 4; of a freed one the number of the next freed one. `_slab`, six
-16-bit fields a slab: next and previous in its list, whose it is (region << 5 | class), objects in use,
-first freed object, objects ever in use since it was given to its class (those behind are free too).
-`_table`: size, objects a slab and alignment of each class; then the record of a region: heads of the lists
-of partly used slabs, one a class, and of full slabs; slabs held, guaranteed, allowed; region << 5. This
-pool has one region; see slab_region.py for more. ALLOCS in meta is not kept: it is FREES and USED. A slab in
-the stock is as it will leave it: no objects, no neighbours but the next of the stock.
+from bit 25 on log2 of the alignment / 4; of a freed one the number of the next freed one. `_slab`, numbers
+of 16 bits: those of the table `slab` (python tools/fields.py --list) a slab. `_table`: those of `class` a
+class, then the record of a region: heads of the lists of partly used slabs, one a class, and of full slabs,
+and the numbers of `record`. This pool has one region; see slab_region.py for more. ALLOCS in meta is not
+kept: it is FREES and USED. A slab in the stock is as it will leave it: no objects, no neighbours but the next
+of the stock.
 
 An object takes 12 bytes, a slab 12: with three of the smallest class a slab 16 an object.
 """
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from array import array
 
 from ..lend import lend
 from ..port import ints
 from .moving import move_down
-from .units import HIGH_UNITS, MASK, OWN, UnitPool, words
+from .units import UnitPool, words
 
-# Own entries of meta. PER: see above; KINDS: classes; STOCK: first free slab, SPARE: how many there are;
-# UNFILLED: slabs guaranteed to regions and not yet held; SLAB: bytes of one; RECORDS: where in `_table` the
-# first region is, RECORD: entries of one.
-PER, KINDS, STOCK, SPARE, UNFILLED, SLAB, RECORDS, RECORD = range(OWN, OWN + 8)
-LEAST = HIGH_UNITS  # in its place: the fewest bytes that were free
+# fields: units, slab_least, slab_pool, slab, class, record
+_N = const(0)
+_MASK = const(1)
+_STEP = const(2)
+_WRAP = const(3)
+_FREES = const(5)
+_USED = const(6)
+_HIGH = const(7)
+_FREE = const(9)
+_WASTE = const(10)
+_LOCKS = const(11)
+_LOCKED = const(12)
+_LEAST = const(8)
+_PER = const(15)
+_KINDS = const(16)
+_STOCK = const(17)
+_SPARE = const(18)
+_UNFILLED = const(19)
+_SLAB = const(20)
+_RECORDS = const(21)
+_RECORD = const(22)
+_SLAB_POOL_END = const(23)
+_SLAB_PREVIOUS = const(1)
+_SLAB_WHOSE = const(2)
+_SLAB_USED = const(3)
+_SLAB_FREED = const(4)
+_SLAB_EVER = const(5)
+_SLAB_WORDS = const(6)
+_CLASS_OBJECTS = const(1)
+_CLASS_ALIGN = const(2)
+_CLASS_WORDS = const(3)
+_GUARANTEED = const(1)
+_ALLOWED = const(2)
+_MARK = const(3)
+# end of fields
+
 NONE = 65535
 EMPTY, REFUSED, MOVES = -1, -2, -3
 
@@ -48,75 +80,75 @@ def take_object(meta, word, lost, slab, table, at, size, align):
     EMPTY: the region holds all slabs it may, or none is left that is nobody else's by guarantee.
     REFUSED: no class is as large at that alignment.
     """
-    kinds = meta[16]
+    kinds = meta[_KINDS]
     c = 0
     t = 0
-    while table[t] < size or table[t + 2] < align:
+    while table[t] < size or table[t + _CLASS_ALIGN] < align:
         c += 1
-        t += 3
+        t += _CLASS_WORDS
         if c == kinds:
             return -2
     s = table[at + c]
     if s == 65535:
         place = at + kinds + 1
         held = table[place]
-        if held < table[place + 1]:
-            meta[19] -= 1
-        elif held >= table[place + 2] or meta[18] <= meta[19]:
+        if held < table[place + _GUARANTEED]:
+            meta[_UNFILLED] -= 1
+        elif held >= table[place + _ALLOWED] or meta[_SPARE] <= meta[_UNFILLED]:
             place = 0
         if place:
             table[place] = held + 1
-            meta[18] -= 1
-            s = meta[17]
-            f = 6 * s
-            meta[17] = slab[f]
+            meta[_SPARE] -= 1
+            s = meta[_STOCK]
+            f = _SLAB_WORDS * s
+            meta[_STOCK] = slab[f]
             slab[f] = 65535
-            slab[f + 2] = table[place + 3] | c
+            slab[f + _SLAB_WHOSE] = table[place + _MARK] | c
             table[at + c] = s
-            meta[9] -= meta[20] - table[t] * table[t + 1]  # the tail that no object uses
+            meta[_FREE] -= meta[_SLAB] - table[t] * table[t + _CLASS_OBJECTS]  # the tail that no object uses
         else:
             while s == 65535:
                 c += 1
-                t += 3
+                t += _CLASS_WORDS
                 if c == kinds:
                     return -1
-                if table[t + 2] >= align:
+                if table[t + _CLASS_ALIGN] >= align:
                     s = table[at + c]
-    f = 6 * s
-    i = s * meta[15]
-    k = slab[f + 4]
+    f = _SLAB_WORDS * s
+    i = s * meta[_PER]
+    k = slab[f + _SLAB_FREED]
     if k == 65535:
-        k = slab[f + 5]
-        slab[f + 5] = k + 1
+        k = slab[f + _SLAB_EVER]
+        slab[f + _SLAB_EVER] = k + 1
         i += k
     else:
         i += k
-        slab[f + 4] = lost[i]
-    used = slab[f + 3] + 1
-    slab[f + 3] = used
-    if used == table[t + 1]:
+        slab[f + _SLAB_FREED] = lost[i]
+    used = slab[f + _SLAB_USED] + 1
+    slab[f + _SLAB_USED] = used
+    if used == table[t + _CLASS_OBJECTS]:
         after = slab[f]
         table[at + c] = after
         if after != 65535:
-            slab[6 * after + 1] = 65535
+            slab[_SLAB_WORDS * after + _SLAB_PREVIOUS] = 65535
         after = table[at + kinds]
         slab[f] = after
         if after != 65535:
-            slab[6 * after + 1] = s
+            slab[_SLAB_WORDS * after + _SLAB_PREVIOUS] = s
         table[at + kinds] = s
     # From the change of the first field on there is no loop: signals of CPython wait for the end.
     full = table[t]
     size = full - size
     lost[i] = size
-    meta[10] += size
-    used = meta[6] + 1
-    meta[6] = used
-    if used > meta[7]:
-        meta[7] = used
-    free = meta[9] - full
-    meta[9] = free
-    if free < meta[8]:
-        meta[8] = free
+    meta[_WASTE] += size
+    used = meta[_USED] + 1
+    meta[_USED] = used
+    if used > meta[_HIGH]:
+        meta[_HIGH] = used
+    free = meta[_FREE] - full
+    meta[_FREE] = free
+    if free < meta[_LEAST]:
+        meta[_LEAST] = free
     handle = -1 - word[i]
     word[i] = handle
     return handle
@@ -127,83 +159,84 @@ def note_align(meta, lost, handle, align):
     log = 0
     while 4 << log < align:
         log += 1
-    lost[handle & meta[1]] += log << 25
+    lost[handle & meta[_MASK]] += log << 25
 
 
 @micropython.native
 def give_object(meta, word, lost, slab, table, handle):
     """Free the object of a handle in use and unlocked, and its slab with the last one. 0, or REFUSED."""
-    i = handle & meta[1]
-    if i >= meta[0] or word[i] != handle or handle > meta[3]:
+    i = handle & meta[_MASK]
+    if i >= meta[_N] or word[i] != handle or handle > meta[_WRAP]:
         return -2
-    word[i] = -1 - ((handle + meta[2]) & meta[3])
-    s = i // meta[15]
-    f = 6 * s
-    where = slab[f + 2]
+    word[i] = -1 - ((handle + meta[_STEP]) & meta[_WRAP])
+    s = i // meta[_PER]
+    f = _SLAB_WORDS * s
+    where = slab[f + _SLAB_WHOSE]
     c = where & 31
-    t = 3 * c
+    t = _CLASS_WORDS * c
     full = table[t]
     if lost[i]:
-        meta[10] -= lost[i] & 0x1FFFFFF
-    meta[6] -= 1
-    meta[5] = (meta[5] + 1) & 0x3FFFFFFF
-    used = slab[f + 3]
-    was_full = used == table[t + 1]
+        meta[_WASTE] -= lost[i] & 0x1FFFFFF
+    meta[_USED] -= 1
+    meta[_FREES] = (meta[_FREES] + 1) & 0x3FFFFFFF
+    used = slab[f + _SLAB_USED]
+    was_full = used == table[t + _CLASS_OBJECTS]
     if was_full or used == 1:
-        kinds = meta[16]
-        at = meta[21] + (where >> 5) * meta[22]
+        kinds = meta[_KINDS]
+        at = meta[_RECORDS] + (where >> 5) * meta[_RECORD]
         # Out of its list: of full slabs, or of partly used ones.
         after = slab[f]
-        before = slab[f + 1]
+        before = slab[f + _SLAB_PREVIOUS]
         if before != 65535:
-            slab[6 * before] = after
+            slab[_SLAB_WORDS * before] = after
         elif was_full:
             table[at + kinds] = after
         else:
             table[at + c] = after
         if after != 65535:
-            slab[6 * after + 1] = before
+            slab[_SLAB_WORDS * after + _SLAB_PREVIOUS] = before
         if used == 1:
-            slab[f] = meta[17]
-            slab[f + 1] = 65535
-            slab[f + 2] = 65535
-            slab[f + 3] = 0
-            slab[f + 4] = 65535
-            slab[f + 5] = 0
-            meta[17] = s
-            meta[18] += 1
+            slab[f] = meta[_STOCK]
+            slab[f + _SLAB_PREVIOUS] = 65535
+            slab[f + _SLAB_WHOSE] = 65535
+            slab[f + _SLAB_USED] = 0
+            slab[f + _SLAB_FREED] = 65535
+            slab[f + _SLAB_EVER] = 0
+            meta[_STOCK] = s
+            meta[_SPARE] += 1
             place = at + kinds + 1
             held = table[place] - 1
             table[place] = held
-            if held < table[place + 1]:
-                meta[19] += 1
-            meta[9] += full + meta[20] - full * table[t + 1]
+            if held < table[place + _GUARANTEED]:
+                meta[_UNFILLED] += 1
+            meta[_FREE] += full + meta[_SLAB] - full * table[t + _CLASS_OBJECTS]
             return 0
         after = table[at + c]
         slab[f] = after
-        slab[f + 1] = 65535
+        slab[f + _SLAB_PREVIOUS] = 65535
         if after != 65535:
-            slab[6 * after + 1] = s
+            slab[_SLAB_WORDS * after + _SLAB_PREVIOUS] = s
         table[at + c] = s
-    lost[i] = slab[f + 4]
-    slab[f + 4] = i - s * meta[15]
-    slab[f + 3] = used - 1
-    meta[9] += full
+    lost[i] = slab[f + _SLAB_FREED]
+    slab[f + _SLAB_FREED] = i - s * meta[_PER]
+    slab[f + _SLAB_USED] = used - 1
+    meta[_FREE] += full
     return 0
 
 
 @micropython.native
 def extend_object(meta, word, lost, slab, table, handle, size):
     """Make an object hold `size` bytes where it is. 0; MOVES if its class is too small; or REFUSED."""
-    i = handle & meta[1]
-    if i >= meta[0] or handle > meta[3] or (word[i] != handle and word[i] != handle | 0x20000000):
+    i = handle & meta[_MASK]
+    if i >= meta[_N] or handle > meta[_WRAP] or (word[i] != handle and word[i] != handle | 0x20000000):
         return -2
-    spare = table[3 * (slab[6 * (i // meta[15]) + 2] & 31)] - size
+    c = slab[_SLAB_WORDS * (i // meta[_PER]) + _SLAB_WHOSE] & 31
+    spare = table[_CLASS_WORDS * c] - size
     if spare < 0:
         return -3
     less = (lost[i] & 0x1FFFFFF) - spare
     if less > 0:
-        meta[10] -= less
+        meta[_WASTE] -= less
         lost[i] -= less
     return 0
 
@@ -211,40 +244,41 @@ def extend_object(meta, word, lost, slab, table, handle, size):
 @micropython.native
 def hold_object(meta, word, slab, table, handle, on):
     """Lock (on = 1) or unlock an object; 0, also if it is so already, or REFUSED."""
-    i = handle & meta[1]
-    if i >= meta[0] or handle > meta[3] or (word[i] != handle and word[i] != handle | 0x20000000):
+    i = handle & meta[_MASK]
+    if i >= meta[_N] or handle > meta[_WRAP] or (word[i] != handle and word[i] != handle | 0x20000000):
         return -2
     if (word[i] != handle) != on:
         word[i] = handle | on << 29
-        meta[11] += 2 * on - 1
-        meta[12] += (2 * on - 1) * table[3 * (slab[6 * (i // meta[15]) + 2] & 31)]
+        meta[_LOCKS] += 2 * on - 1
+        c = slab[_SLAB_WORDS * (i // meta[_PER]) + _SLAB_WHOSE] & 31
+        meta[_LOCKED] += (2 * on - 1) * table[_CLASS_WORDS * c]
     return 0
 
 
 @micropython.native
 def room(meta, slab, table, at, size, align, n):
     """How many of `n` such objects the region at `at` can have; REFUSED as take_object. O(n + classes)."""
-    kinds = meta[16]
+    kinds = meta[_KINDS]
     c = 0
-    while c < kinds and (table[3 * c] < size or table[3 * c + 2] < align):
+    while c < kinds and (table[_CLASS_WORDS * c] < size or table[_CLASS_WORDS * c + _CLASS_ALIGN] < align):
         c += 1
     if c == kinds:
         return -2
     place = at + kinds + 1
     held = table[place]
-    slabs = table[place + 2] - held
-    mine = table[place + 1] - held
+    slabs = table[place + _ALLOWED] - held
+    mine = table[place + _GUARANTEED] - held
     if mine < 0:
         mine = 0
-    if slabs > meta[18] - meta[19] + mine:
-        slabs = meta[18] - meta[19] + mine
-    found = slabs * table[3 * c + 1]
+    if slabs > meta[_SPARE] - meta[_UNFILLED] + mine:
+        slabs = meta[_SPARE] - meta[_UNFILLED] + mine
+    found = slabs * table[_CLASS_WORDS * c + _CLASS_OBJECTS]
     while c < kinds and found < n:
-        if table[3 * c + 2] >= align:
+        if table[_CLASS_WORDS * c + _CLASS_ALIGN] >= align:
             s = table[at + c]
             while s != 65535 and found < n:
-                found += table[3 * c + 1] - slab[6 * s + 3]
-                s = slab[6 * s]
+                found += table[_CLASS_WORDS * c + _CLASS_OBJECTS] - slab[_SLAB_WORDS * s + _SLAB_USED]
+                s = slab[_SLAB_WORDS * s]
         c += 1
     return found if found < n else n
 
@@ -275,29 +309,29 @@ class SlabPool(UnitPool):
         self.total_bytes = n_slabs * slab_bytes
         self.max_block_bytes = classes[-1]
         objects = n_slabs * (slab_bytes // classes[0])
-        self._meta, self._word = words(objects, 0, 8, tag)
+        self._meta, self._word = words(objects, 0, _SLAB_POOL_END, tag)
         self._lost = ints((), objects)
-        self._slab = ints((), 6 * n_slabs, "H")
+        self._slab = ints((), _SLAB_WORDS * n_slabs, "H")
         record = len(classes) + self._extra
-        self._table = ints((), 3 * len(classes) + regions * record)
+        self._table = ints((), _CLASS_WORDS * len(classes) + regions * record)
         self._layer = array("H", bytes(2 * objects))
         self._batch = array("H", bytes(2 * objects))
         self.max_align = make.empty(
             self._meta, self._slab, self._table, slab_bytes, n_slabs, classes, align, record
         )
-        self._all = self._meta[RECORDS]
+        self._all = self._meta[_RECORDS]
 
     def metadata_bytes(self):
         """Bytes of bookkeeping an object of the smallest class: 12, and its share of the slab's 12."""
-        return 12 - -12 // self._meta[PER]
+        return 12 - -12 // self._meta[_PER]
 
     def overhead_bytes(self, size):
         """Bytes that an object of `size` takes beyond them, if its class has one."""
         c = 0
         if type(size) is int and size > 0:
-            while c < self._meta[KINDS]:
-                if self._table[3 * c] >= size:
-                    return self._table[3 * c] - size
+            while c < self._meta[_KINDS]:
+                if self._table[_CLASS_WORDS * c] >= size:
+                    return self._table[_CLASS_WORDS * c] - size
                 c += 1
         self._refuse_size(size, 4)
 
@@ -347,7 +381,7 @@ class SlabPool(UnitPool):
     @micropython.native
     def _move(self, handle, size):
         meta = self._meta
-        i = handle & meta[MASK]
+        i = handle & meta[_MASK]
         if self._word[i] != handle:
             self._refuse(handle)
         at = self._record(i)
@@ -357,7 +391,7 @@ class SlabPool(UnitPool):
             self._refuse_room(h, at, size, align)
         note_align(meta, self._lost, h, align)
         try:
-            new = h & meta[MASK]
+            new = h & meta[_MASK]
             self._layer[new] = self._layer[i]
             self._batch[new] = self._batch[i]
             move_down(self.offset(h), self.offset(handle), self.size(handle) >> 2, self.buffer)
@@ -370,12 +404,13 @@ class SlabPool(UnitPool):
     def _class(self, i):
         """Of object `i`, which is in use."""
         meta = self._meta
-        return self._slab[6 * (i // meta[PER]) + 2] & 31
+        return self._slab[_SLAB_WORDS * (i // meta[_PER]) + _SLAB_WHOSE] & 31
 
     def _record(self, i):
         """Where in `_table` the record of the region of object `i` is."""
         meta = self._meta
-        return meta[RECORDS] + (self._slab[6 * (i // meta[PER]) + 2] >> 5) * meta[RECORD]
+        where = self._slab[_SLAB_WORDS * (i // meta[_PER]) + _SLAB_WHOSE]
+        return meta[_RECORDS] + (where >> 5) * meta[_RECORD]
 
     def _refuse_room(self, why, at, size, align, n=1):
         lend("mpy_kv.pools.slab_audit").refuse_room(self, why, at, size, align, n)
@@ -408,12 +443,13 @@ class SlabPool(UnitPool):
     def offset(self, handle):
         """Byte offset of an object's data in the arena's buffer."""
         i = self._index(handle)
-        s = i // self._meta[PER]
-        return self.base + s * self.slab_bytes + (i - s * self._meta[PER]) * self._table[3 * self._class(i)]
+        s = i // self._meta[_PER]
+        size = self._table[_CLASS_WORDS * self._class(i)]
+        return self.base + s * self.slab_bytes + (i - s * self._meta[_PER]) * size
 
     def size(self, handle):
         """Usable bytes of an object."""
-        return self._table[3 * self._class(self._index(handle))]
+        return self._table[_CLASS_WORDS * self._class(self._index(handle))]
 
     def _room(self, n, size, align):
         return self._room_at(self._all, n, size, align)
@@ -431,11 +467,11 @@ class SlabPool(UnitPool):
         return self._largest_at(self._all)
 
     def _largest_at(self, at):
-        c = self._meta[KINDS]
+        c = self._meta[_KINDS]
         while c:
             c -= 1
-            if self._room_at(at, 1, self._table[3 * c], 4):
-                return self._table[3 * c]
+            if self._room_at(at, 1, self._table[_CLASS_WORDS * c], 4):
+                return self._table[_CLASS_WORDS * c]
         return 0
 
     def stats(self):

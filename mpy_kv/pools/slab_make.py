@@ -4,10 +4,35 @@ lend.py.
 Raises BadArgument before anything is taken from the arena, and the arena's NoRoom.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 from ..arena import Arena
 from ..errors import BadArgument, NoRoom
-from .slab import KINDS, LEAST, NONE, PER, RECORD, RECORDS, SLAB, SPARE
-from .units import FREE, UNITS
+from .slab import NONE
+
+# fields: units, slab_least, slab_pool, slab, class, record
+_FREE = const(9)
+_UNITS = const(13)
+_LEAST = const(8)
+_PER = const(15)
+_KINDS = const(16)
+_SPARE = const(18)
+_SLAB = const(20)
+_RECORDS = const(21)
+_RECORD = const(22)
+_SLAB_PREVIOUS = const(1)
+_SLAB_WHOSE = const(2)
+_SLAB_FREED = const(4)
+_SLAB_WORDS = const(6)
+_CLASS_OBJECTS = const(1)
+_CLASS_ALIGN = const(2)
+_CLASS_WORDS = const(3)
+_ALLOWED = const(2)
+_MARK = const(3)
+# end of fields
 
 MAX_OBJECTS = 1 << 20  # 20 bits of a handle
 MAX_CLASSES = 32
@@ -33,7 +58,7 @@ def place(arena, slab_bytes, n_slabs, classes, max_align, tag, regions):
         raise BadArgument("tag must be 0..7, got %r" % (tag,))
     if n_slabs * slab_bytes >> 30:
         raise BadArgument("n_slabs * slab_bytes must be below 2^30, got %d" % (n_slabs * slab_bytes))
-    if 3 * len(classes) + regions * (len(classes) + 6) > NONE:
+    if _CLASS_WORDS * len(classes) + regions * (len(classes) + 6) > NONE:
         raise BadArgument("%d regions of %d classes are too many" % (regions, len(classes)))
     align = max_align or 64
     while True:
@@ -69,29 +94,32 @@ def empty(meta, slab, table, slab_bytes, n_slabs, classes, align, record):
     """Write the empty pool, all its slabs in the stock; the largest alignment of its classes. record: entries
     of one region in `table`."""
     kinds = len(classes)
-    meta[PER] = slab_bytes // classes[0]
-    meta[KINDS] = kinds
-    meta[SPARE] = n_slabs
-    meta[SLAB] = slab_bytes
-    meta[RECORDS] = 3 * kinds
-    meta[RECORD] = record
-    meta[FREE] = meta[LEAST] = meta[UNITS] = n_slabs * slab_bytes
+    meta[_PER] = slab_bytes // classes[0]
+    meta[_KINDS] = kinds
+    meta[_SPARE] = n_slabs
+    meta[_SLAB] = slab_bytes
+    meta[_RECORDS] = _CLASS_WORDS * kinds
+    meta[_RECORD] = record
+    meta[_FREE] = meta[_LEAST] = meta[_UNITS] = n_slabs * slab_bytes
     best = 4
     for c in range(kinds):
         natural = align
         while classes[c] % natural or slab_bytes % natural:
             natural >>= 1
-        table[3 * c] = classes[c]
-        table[3 * c + 1] = slab_bytes // classes[c]
-        table[3 * c + 2] = natural
+        table[_CLASS_WORDS * c] = classes[c]
+        table[_CLASS_WORDS * c + _CLASS_OBJECTS] = slab_bytes // classes[c]
+        table[_CLASS_WORDS * c + _CLASS_ALIGN] = natural
         best = max(best, natural)
-    for at in range(3 * kinds, len(table), record):
+    for at in range(meta[_RECORDS], len(table), record):
         for k in range(kinds + 1):
             table[at + k] = NONE
-        table[at + kinds + 4] = (at - 3 * kinds) // record << 5
-    table[3 * kinds + kinds + 3] = n_slabs
+        place = at + kinds + 1
+        table[place + _MARK] = (at - meta[_RECORDS]) // record << 5
+    place = meta[_RECORDS] + kinds + 1
+    table[place + _ALLOWED] = n_slabs
     for s in range(n_slabs):
-        slab[6 * s] = s + 1
-        slab[6 * s + 1] = slab[6 * s + 2] = slab[6 * s + 4] = NONE
-    slab[6 * n_slabs - 6] = NONE
+        f = _SLAB_WORDS * s
+        slab[f] = s + 1
+        slab[f + _SLAB_PREVIOUS] = slab[f + _SLAB_WHOSE] = slab[f + _SLAB_FREED] = NONE
+    slab[f] = NONE
     return best

@@ -11,39 +11,69 @@ whatever lies in them: O(objects of these slabs). As any free slab serves any re
 fragmented between regions; free objects in the slabs of a region are its own.
 
 The default region (None) is always open, may have every slab that is nobody else's, and is guaranteed none.
-A region's handle carries generation and tag like an object's: a closed one is refused. A region's record in
-`_table` (see slab.py) goes on with holders and owner; of a closed one `owner` is the next closed region.
+A region's handle carries generation and tag like an object's: a closed one is refused. Of a closed
+region OWNER in its record (see slab.py) is the next closed one.
 `_gate`: a word a region as in units.py. 4 * (classes + 8) bytes a region.
 """
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from ..errors import BadArgument
 from ..lend import lend
-from .slab import KINDS, PER, RECORD, RECORDS, SlabPool, note_align, take_object
-from .units import OWN, STEP, WRAP, UnitPool, find, words
+from .slab import SlabPool, note_align, take_object
+from .units import UnitPool, find, words
+
+# fields: units, slab_least, slab_pool, slab, class, record, doors
+_STEP = const(2)
+_WRAP = const(3)
+_FREES = const(5)
+_USED = const(6)
+_FREE = const(9)
+_WASTE = const(10)
+_PER = const(15)
+_KINDS = const(16)
+_STOCK = const(17)
+_SPARE = const(18)
+_UNFILLED = const(19)
+_SLAB = const(20)
+_RECORDS = const(21)
+_RECORD = const(22)
+_SLAB_PREVIOUS = const(1)
+_SLAB_WHOSE = const(2)
+_SLAB_USED = const(3)
+_SLAB_FREED = const(4)
+_SLAB_EVER = const(5)
+_SLAB_WORDS = const(6)
+_CLASS_OBJECTS = const(1)
+_CLASS_WORDS = const(3)
+_GUARANTEED = const(1)
+_ALLOWED = const(2)
+_HOLDERS = const(4)
+_OWNER = const(5)
+_CLOSED = const(15)
+_DOORS_END = const(16)
+# end of fields
 
 LOCKED_INSIDE = -3
 MAX_REGIONS = 1023
 NO_REGION = 65535
-# From the end of a region's lists of partly used slabs: full ones, then numbers.
-HELD, GUARANTEED, ALLOWED, MARK, HOLDERS, OWNER = range(1, 7)
 
 
 @micropython.native
-def open_quota(meta, table, at, limit, guaranteed):
-    """Give the region whose record is at `at` its quota. 0, or EMPTY if the guarantee cannot be kept."""
-    if guaranteed > meta[18] - meta[19]:
+def open_quota(meta, table, place, limit, guaranteed):
+    """Give the region of the numbers at `place` its quota. 0, or EMPTY if the guarantee cannot be kept."""
+    if guaranteed > meta[_SPARE] - meta[_UNFILLED]:
         return -1
-    meta[19] += guaranteed
-    place = at + meta[16] + 1
+    meta[_UNFILLED] += guaranteed
     table[place] = 0
-    table[place + 1] = guaranteed
-    table[place + 2] = limit
-    table[place + 4] = 1
+    table[place + _GUARANTEED] = guaranteed
+    table[place + _ALLOWED] = limit
+    table[place + _HOLDERS] = 1
     return 0
 
 
@@ -51,50 +81,50 @@ def open_quota(meta, table, at, limit, guaranteed):
 def close_quota(meta, word, lost, slab, table, at):
     """Free every object of the region at `at` and give its slabs to the stock, its quota to nobody. 0, or
     LOCKED_INSIDE. If it is stopped half-way, a second call does the rest."""
-    kinds = meta[16]
-    per = meta[15]
+    kinds = meta[_KINDS]
+    per = meta[_PER]
     for k in range(kinds + 1):
         s = table[at + k]
         while s != 65535:
             i = s * per
-            for j in range(i, i + slab[6 * s + 5]):
+            for j in range(i, i + slab[_SLAB_WORDS * s + _SLAB_EVER]):
                 if word[j] >= 0x20000000:
                     return -3
-            s = slab[6 * s]
-    step = meta[2]
-    wrap = meta[3]
+            s = slab[_SLAB_WORDS * s]
+    step = meta[_STEP]
+    wrap = meta[_WRAP]
     for k in range(kinds + 1):
         while table[at + k] != 65535:
             s = table[at + k]
-            f = 6 * s
+            f = _SLAB_WORDS * s
             i = s * per
-            for j in range(i, i + slab[f + 5]):
+            for j in range(i, i + slab[f + _SLAB_EVER]):
                 w = word[j]
                 if w >= 0:
-                    meta[10] -= lost[j] & 0x1FFFFFF
+                    meta[_WASTE] -= lost[j] & 0x1FFFFFF
                     word[j] = -1 - ((w + step) & wrap)
-            c = slab[f + 2] & 31
-            used = slab[f + 3]
-            full = table[3 * c]
-            meta[6] -= used
-            meta[9] += meta[20] - full * (table[3 * c + 1] - used)
+            c = slab[f + _SLAB_WHOSE] & 31
+            used = slab[f + _SLAB_USED]
+            full = table[_CLASS_WORDS * c]
+            meta[_USED] -= used
+            meta[_FREE] += meta[_SLAB] - full * (table[_CLASS_WORDS * c + _CLASS_OBJECTS] - used)
             table[at + k] = slab[f]
-            meta[5] = (meta[5] + used) & 0x3FFFFFFF
-            slab[f] = meta[17]
-            slab[f + 1] = 65535
-            slab[f + 2] = 65535
-            slab[f + 3] = 0
-            slab[f + 4] = 65535
-            slab[f + 5] = 0
-            meta[17] = s
-            meta[18] += 1
+            meta[_FREES] = (meta[_FREES] + used) & 0x3FFFFFFF
+            slab[f] = meta[_STOCK]
+            slab[f + _SLAB_PREVIOUS] = 65535
+            slab[f + _SLAB_WHOSE] = 65535
+            slab[f + _SLAB_USED] = 0
+            slab[f + _SLAB_FREED] = 65535
+            slab[f + _SLAB_EVER] = 0
+            meta[_STOCK] = s
+            meta[_SPARE] += 1
     place = at + kinds + 1
-    if table[place] < table[place + 1]:
-        meta[19] -= table[place + 1] - table[place]
+    if table[place] < table[place + _GUARANTEED]:
+        meta[_UNFILLED] -= table[place + _GUARANTEED] - table[place]
     table[place] = 0
-    table[place + 1] = 0
-    table[place + 2] = 0
-    table[place + 4] = 0
+    table[place + _GUARANTEED] = 0
+    table[place + _ALLOWED] = 0
+    table[place + _HOLDERS] = 0
     return 0
 
 
@@ -113,21 +143,22 @@ class SlabRegionPool(SlabPool):
         if type(max_regions) is not int or not 1 <= max_regions <= MAX_REGIONS:
             raise BadArgument("max_regions must be 1..1023, got %r" % (max_regions,))
         self._make(arena, slab_bytes, n_slabs, classes, max_align, tag, 1 + max_regions)
-        self._doors, self._gate = words(max_regions, 0, 1, tag)
+        self._doors, self._gate = words(max_regions, 0, _DOORS_END, tag)
         for k in range(max_regions):
-            self._table[self._place(k) + OWNER] = k + 1
-        self._table[self._place(max_regions - 1) + OWNER] = NO_REGION
-        self._table[self._all + self._meta[KINDS] + HOLDERS] = 1
+            self._table[self._place(k) + _OWNER] = k + 1
+        self._table[self._place(k) + _OWNER] = NO_REGION
+        place = self._place(-1)
+        self._table[place + _HOLDERS] = 1
 
     def _place(self, k):
-        """Where in the record of region `k` (the default one apart) its lists of partly used slabs end."""
-        return self._meta[RECORDS] + (k + 1) * self._meta[RECORD] + self._meta[KINDS]
+        """Where in `_table` the numbers of region `k`, -1 the default one, begin, behind its lists."""
+        return self._meta[_RECORDS] + (k + 1) * self._meta[_RECORD] + self._meta[_KINDS] + 1
 
     def _at(self, region):
         """Where in `_table` the record of a region is."""
         if region is None:
-            return self._meta[RECORDS]
-        return self._meta[RECORDS] + (self._door(region) + 1) * self._meta[RECORD]
+            return self._meta[_RECORDS]
+        return self._meta[_RECORDS] + (self._door(region) + 1) * self._meta[_RECORD]
 
     def _door(self, region):
         i = -2
@@ -152,18 +183,16 @@ class SlabRegionPool(SlabPool):
             or owner >> 16
         ):
             self._refuse_open("arguments", limit_slabs, guaranteed_slabs, owner)
-        k = self._doors[OWN]
+        k = self._doors[_CLOSED]
         if k == NO_REGION:
             self._refuse_open("regions", limit_slabs, guaranteed_slabs, owner)
-        if open_quota(
-            self._meta, self._table, self._place(k) - self._meta[KINDS], limit_slabs, guaranteed_slabs
-        ):
+        if open_quota(self._meta, self._table, self._place(k), limit_slabs, guaranteed_slabs):
             self._refuse_open("slabs", limit_slabs, guaranteed_slabs, owner)
         return self._opened(k, owner)
 
     def _opened(self, k, owner):
-        place = self._place(k) + OWNER
-        self._doors[OWN] = self._table[place]
+        place = self._place(k) + _OWNER
+        self._doors[_CLOSED] = self._table[place]
         self._table[place] = owner
         self._gate[k] = -1 - self._gate[k]
         return self._gate[k]
@@ -173,7 +202,7 @@ class SlabRegionPool(SlabPool):
 
     def retain_region(self, region):
         """One holder more: it takes as many close_region() to close it."""
-        self._table[self._place(self._door(region)) + HOLDERS] += 1
+        self._table[self._place(self._door(region)) + _HOLDERS] += 1
 
     def close_region(self, region):
         """Give up one hold; with the last one all slabs go back and every handle into them is stale.
@@ -183,15 +212,15 @@ class SlabRegionPool(SlabPool):
         still open: close it again.
         """
         k = self._door(region)
-        place = self._place(k) + HOLDERS
-        if self._table[place] > 1:
-            self._table[place] -= 1
-            return self._table[place]
-        if self._shut(place - HOLDERS - self._meta[KINDS]):
+        place = self._place(k)
+        if self._table[place + _HOLDERS] > 1:
+            self._table[place + _HOLDERS] -= 1
+            return self._table[place + _HOLDERS]
+        if self._shut(place - 1 - self._meta[_KINDS]):
             lend("mpy_kv.pools.regions_audit").refuse_close(self, region)
-        self._gate[k] = -1 - (region + self._doors[STEP] & self._doors[WRAP])
-        self._table[place + 1] = self._doors[OWN]
-        self._doors[OWN] = k
+        self._gate[k] = -1 - (region + self._doors[_STEP] & self._doors[_WRAP])
+        self._table[place + _OWNER] = self._doors[_CLOSED]
+        self._doors[_CLOSED] = k
         return 0
 
     @micropython.native
@@ -223,7 +252,7 @@ class SlabRegionPool(SlabPool):
         try:
             UnitPool.alloc_many(self, n, size, out, align)
         finally:
-            self._all = self._meta[RECORDS]
+            self._all = self._meta[_RECORDS]
 
     def largest_free_bytes(self, region=None):
         """The most that one request of a region can get now, asked with the least alignment."""
@@ -232,7 +261,7 @@ class SlabRegionPool(SlabPool):
     def region_of(self, handle):
         """The region that an object is in, None for the default one."""
         i = self._index(handle)
-        k = self._slab[6 * (i // self._meta[PER]) + 2] >> 5
+        k = self._slab[_SLAB_WORDS * (i // self._meta[_PER]) + _SLAB_WHOSE] >> 5
         return self._gate[k - 1] if k else None
 
     def region_header(self, region):

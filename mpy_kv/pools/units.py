@@ -1,8 +1,9 @@
 """What the buddy and the region pool share: handles, locks, owners, many at once.
 
 Both hand out whole units and keep their state in arrays made at construction. `meta` holds the counters, in
-one array so that a transition touches no object; its first entries are those below, what is a pool's own
-follows. ALLOCS and FREES wrap at 2^30, the last small int of a 32-bit board.
+one array so that a transition touches no object; its first entries are those of the table `units` (python
+tools/fields.py --list), what is a pool's own follows. Counts wrap at 2^30, the last small int of a 32-bit
+board.
 
 A handle is generation | 3-bit tag | index, from the high bits down, below 2^29. The index is that of a
 block's entry in `word`, which says all there is to say about a handle:
@@ -19,8 +20,10 @@ rare (refusals, counts, checks) is lent, see mpy_kv/lend.py.
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from array import array
 
@@ -28,11 +31,15 @@ from ..lend import lend
 from ..port import ints
 from .fixed import next_tag
 
-# N: entries in `word`; MASK, STEP, WRAP: of a handle, its index bits, one generation, all its bits; HIGH and
-# HIGH_UNITS: the most ever in use; FREE and LOCKED count units, WASTE the bytes handed out and not asked for;
-# a unit has 1 << SHIFT bytes. A pool's own entries begin at OWN.
-N, MASK, STEP, WRAP, ALLOCS, FREES, USED, HIGH, HIGH_UNITS = range(9)
-FREE, WASTE, LOCKS, LOCKED, UNITS, SHIFT, OWN = range(9, 16)
+# fields: units
+_N = const(0)
+_MASK = const(1)
+_STEP = const(2)
+_WRAP = const(3)
+_FREE = const(9)
+_SHIFT = const(14)
+# end of fields
+
 LOCK = 0x20000000
 _MANY = (list, array)  # made once: a tuple allocates
 FULL, BAD, MOVES, NO_ENTRY = -1, -2, -3, -4
@@ -41,8 +48,8 @@ FULL, BAD, MOVES, NO_ENTRY = -1, -2, -3, -4
 @micropython.native
 def find(meta, word, handle):
     """Index of a handle in use, locked or not, or BAD."""
-    i = handle & meta[1]
-    if i >= meta[0] or handle > meta[3]:
+    i = handle & meta[_MASK]
+    if i >= meta[_N] or handle > meta[_WRAP]:
         return -2
     if word[i] == handle or word[i] == handle | 0x20000000:
         return i
@@ -58,30 +65,30 @@ def first_bad(meta, word, handles, n):
     k = 0
     while k < n:
         handle = handles[k]
-        i = handle & meta[1]
-        if i >= meta[0] or handle > meta[3] or word[i] != handle:
+        i = handle & meta[_MASK]
+        if i >= meta[_N] or handle > meta[_WRAP] or word[i] != handle:
             break
         word[i] = handle | 0x20000000
         k += 1
     j = k
     while j > 0:
         j -= 1
-        word[handles[j] & meta[1]] = handles[j]
+        word[handles[j] & meta[_MASK]] = handles[j]
     return k
 
 
-def words(n, spare, own, tag):
-    """(meta, word) of `n` blocks, `own` entries for the pool's own; `spare` indexes are never a block's."""
+def words(n, spare, places, tag):
+    """(meta, word) of `n` blocks, `places` entries of meta; `spare` indexes are never a block's."""
     if tag is None:
         tag = next_tag()
     bits = 1
     while 1 << bits < n + spare:
         bits += 1
-    meta = ints((), OWN + own)
-    meta[N] = n
-    meta[MASK] = (1 << bits) - 1
-    meta[STEP] = 1 << bits + 3
-    meta[WRAP] = (1 << bits + 3 + min(16, 26 - bits)) - 1
+    meta = ints((), places)
+    meta[_N] = n
+    meta[_MASK] = (1 << bits) - 1
+    meta[_STEP] = 1 << bits + 3
+    meta[_WRAP] = (1 << bits + 3 + min(16, 26 - bits)) - 1
     first = -1 - (tag << bits)
     return meta, ints(range(first, first - n, -1))
 
@@ -195,11 +202,11 @@ class UnitPool:
         return self._word[self._index(handle)] & LOCK != 0
 
     def free_bytes(self):
-        return self._meta[FREE] << self._meta[SHIFT]
+        return self._meta[_FREE] << self._meta[_SHIFT]
 
     def largest_free_bytes(self):
         """The most that one request can get now, asked with the least alignment."""
-        return self._largest() << self._meta[SHIFT]
+        return self._largest() << self._meta[_SHIFT]
 
     def stats(self):
         """Sizes in bytes, counts in blocks; a new dict (allocates)."""

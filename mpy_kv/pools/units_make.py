@@ -3,13 +3,28 @@
 Raises BadArgument before anything is taken from the arena, and the arena's NoRoom.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
 from ..arena import Arena
 from ..errors import BadArgument, NoRoom
 from ..port import addressof
-from .units import FREE, MASK, N, OWN, SHIFT, UNITS
 
-# Of region.py's own entries of meta, those that are not 0 at first.
-BITS, HEAD, SKEW = OWN, OWN + 1, OWN + 3
+# fields: units, buddy, region, node
+_N = const(0)
+_MASK = const(1)
+_FREE = const(9)
+_UNITS = const(13)
+_SHIFT = const(14)
+_ORDER = const(15)
+_HEADS = const(16)
+_BITS = const(15)
+_HEAD = const(16)
+_SKEW = const(18)
+# end of fields
+
 
 MAX_UNITS = 1 << 20  # of a buddy pool: 20 bits of a handle
 MAX_REGIONS = 4095  # 12 bits of a link, the other 4 count holders
@@ -55,19 +70,19 @@ def buddy(arena, total_bytes, min_block, max_align, tag):
 
 def roots(meta, order, link, units, min_block):
     """Write the free pool; bytes of the largest root."""
-    meta[FREE] = meta[UNITS] = units
-    while 1 << meta[SHIFT] < min_block:
-        meta[SHIFT] += 1
+    meta[_FREE] = meta[_UNITS] = units
+    while 1 << meta[_SHIFT] < min_block:
+        meta[_SHIFT] += 1
     top = 0
     while 2 << top <= units:
         top += 1
-    meta[OWN] = top
-    for k in range(OWN + 1, len(meta)):
+    meta[_ORDER] = top
+    for k in range(_HEADS, len(meta)):
         meta[k] = -1
     at = 0
     for k in range(top, -1, -1):
         if units >> k & 1:
-            meta[OWN + 1 + k] = at
+            meta[_HEADS + k] = at
             order[at] = k + 1
             link[at] = -1
             at += 1 << k
@@ -91,13 +106,13 @@ def region(arena, total_bytes, max_regions, tag):
 
 def entries(meta, node, units, shift, skew):
     """Write the empty region pool."""
-    n = meta[N]
-    meta[FREE] = meta[UNITS] = units
-    meta[SHIFT] = shift
-    while meta[MASK] >> meta[BITS]:
-        meta[BITS] += 1
-    meta[HEAD] = meta[MASK]
-    meta[SKEW] = skew
+    n = meta[_N]
+    meta[_FREE] = meta[_UNITS] = units
+    meta[_SHIFT] = shift
+    while meta[_MASK] >> meta[_BITS]:
+        meta[_BITS] += 1
+    meta[_HEAD] = meta[_MASK]
+    meta[_SKEW] = skew
     for i in range(n):
         node[i] = i + 1
-    node[n - 1] = meta[MASK]
+    node[i] = meta[_MASK]

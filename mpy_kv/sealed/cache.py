@@ -37,7 +37,7 @@ from ..sequence import Sequence
 _BLOCK = const(16)
 _SHIFT = const(4)
 
-# Of sequence.py: marks, and _turn.
+# fields: mark, turn, attend, run, encode, attend4, seal
 _STORED = const(1)
 _STAGED = const(2)
 _CUT = const(3)
@@ -45,8 +45,6 @@ _RUNS_OF = const(2)
 _RUNS_FLOOR = const(3)
 _HIGH = const(4)
 _STEP = const(5)
-
-# Those of kernels/params.py and kernels/int4/params.py, as constants: a test holds them together.
 _N = const(0)
 _RUNS = const(1)
 _CODES = const(5)
@@ -63,6 +61,13 @@ _SETS = const(34)
 _Q_SHIFT = const(35)
 _QUERIES = const(42)
 _RUN = const(43)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_SINKS = const(3)
+_RUN_WORDS = const(4)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
 _SEALED = const(55)
 _FIRST = const(56)
 _CODES4 = const(60)
@@ -71,9 +76,6 @@ _VCODES4 = const(62)
 _POWERS = const(63)
 _VSCALES4 = const(64)
 _TOTAL = const(72)
-_E_LAYER = const(0)
-_E_SLOT = const(1)
-_E_AT = const(2)
 _S_K = const(0)
 _S_KS = const(1)
 _S_V = const(2)
@@ -83,6 +85,9 @@ _S_HEADER = const(13)
 _S_V4 = const(15)
 _S_VS4 = const(16)
 _S_TOKEN = const(23)
+# end of fields
+
+# Of kernels/params.py.
 _MASK = const(0x00FF00FF)
 
 
@@ -337,10 +342,10 @@ class SealedCache(Sequence):
         total = n
         if n:
             a[j] = 0
-            a[j + 1] = 0
-            a[j + 2] = n
-            a[j + 3] = 1
-            j += 4
+            a[j + _RUN_SCALES] = 0
+            a[j + _RUN_COUNT] = n
+            a[j + _RUN_SINKS] = 1
+            j += _RUN_WORDS
         sealed = 0
         if p >= sinks:
             low = self._low(p + 1)
@@ -357,16 +362,16 @@ class SealedCache(Sequence):
             if k > n:
                 k = n
             a[j] = (sinks + at) * row
-            a[j + 1] = (sinks + at) * 2
-            a[j + 2] = k
-            a[j + 3] = 0
-            j += 4
+            a[j + _RUN_SCALES] = (sinks + at) * 2
+            a[j + _RUN_COUNT] = k
+            a[j + _RUN_SINKS] = 0
+            j += _RUN_WORDS
             if n > k:
                 a[j] = sinks * row
-                a[j + 1] = sinks * 2
-                a[j + 2] = n - k
-                a[j + 3] = 0
-                j += 4
+                a[j + _RUN_SCALES] = sinks * 2
+                a[j + _RUN_COUNT] = n - k
+                a[j + _RUN_SINKS] = 0
+                j += _RUN_WORDS
         a[_TOTAL] = total
         a[_SEALED] = sealed
         a[_RUNS] = (j - _RUN) >> 2

@@ -12,7 +12,12 @@ from array import array
 import micropython
 from bench.tally import Record, begin, end, fill16, following
 from mpy_kv.paged import PagedGeometry, Requests
-from mpy_kv.paged.prefix import ENTRIES, TOP
+from micropython import const
+
+# fields: blocks
+_TOP = const(1)
+_ENTRIES = const(7)
+# end of fields
 
 SHIFT = 9  # values up to 64
 BLOCKS = 10
@@ -174,12 +179,12 @@ class Paged:
             token = 2
         cell = self.cell(request)
         block = requests.table[cell]
-        entries = requests.blocks.meta[ENTRIES]
+        entries = requests.blocks.meta[_ENTRIES]
         kind = PLAIN if requests.undo[cell] == requests.n + 1 else REPLACED
         start = go()
         request.commit(token)
         n = stop(start)
-        if requests.blocks.meta[ENTRIES] > entries:
+        if requests.blocks.meta[_ENTRIES] > entries:
             kind = FULL
         elif requests.table[cell] != block:
             kind = LIKE
@@ -207,7 +212,7 @@ class Paged:
             return -1
         if slot:
             return COPY
-        return EVICT if blocks.meta[TOP] == requests.n else FREE
+        return EVICT if blocks.meta[_TOP] == requests.n else FREE
 
     def check(self):
         return self.requests.check()

@@ -35,7 +35,8 @@ def _plan(**numbers):
     plan[T.ROWS] = 1
     plan[T.HOLE] = _RING
     for name in numbers:
-        plan[getattr(T, name)] = numbers[name]
+        at = getattr(T, name)
+        plan[at] = numbers[name]
     return plan
 
 

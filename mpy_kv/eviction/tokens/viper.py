@@ -1,6 +1,6 @@
 """The kernels of plain.py as native code: same bits, no allocation, 4 arguments, 32-bit words.
 
-Style and literals as in mpy_kv/kernels/viper.py; indexes into `plan` are those of params.py.
+Style and literals as in mpy_kv/kernels/viper.py; fields of `plan` are told in params.py.
 """
 
 import micropython
@@ -8,21 +8,52 @@ from micropython import const
 
 _WIDE = const(0)
 
+# fields: attend, query, plan
+_N = const(0)
+_SCORES = const(10)
+_QUERY = const(17)
+_SLICE = const(19)
+_KEXP = const(20)
+_MAX = const(22)
+_LOG_SCALE = const(26)
+_LOG_EXP = const(27)
+_QUERY_MANTISSA = const(0)
+_QUERY_EXP = const(1)
+_QUERY_DOWN = const(2)
+_RING = const(0)
+_SINKS = const(1)
+_RECENT = const(2)
+_PEAK = const(4)
+_BITS = const(5)
+_DOWN = const(8)
+_HOLE = const(10)
+_ROWS = const(11)
+_SEEN = const(12)
+_COUNT = const(13)
+_THRESHOLD = const(14)
+_UP = const(15)
+_LIVE = const(21)
+_FREE = const(22)
+_TOP = const(23)
+_VICTIM = const(24)
+_ACC = const(28)
+# end of fields
+
 
 @micropython.viper
 def uses(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
-    if a[19]:
+    if a[_SLICE]:
         return 0
     base = int(y)
-    y = ptr32(base + int(a[10]))
+    y = ptr32(base + int(a[_SCORES]))
     plan = ptr32(int(f))
-    q = ptr32(base + int(a[17]))
-    m = int(q[0]) * int(a[26])
+    record = ptr32(base + int(a[_QUERY]))
+    m = int(record[_QUERY_MANTISSA]) * int(a[_LOG_SCALE])
     k = 10
     if m >= 0x2000000:
         k = 11
     m = m >> k
-    e = int(a[27]) + 21 + 2048 - k - int(q[1]) - int(a[20]) - int(q[2])
+    e = int(a[_LOG_EXP]) + 21 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
     down = 0
     if e < 1:
         e = 1
@@ -34,14 +65,14 @@ def uses(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         e = 17
     # The least d >> down that weighs nothing: 16 doublings.
     far = ((4096 << e) + m - 1) // m  # viper: allow divide because m is at least 2^14
-    top = int(a[22])
+    top = int(a[_MAX])
     if _WIDE:
         top = top << 32 >> 32
-    acc = int(plan) + 112
-    scratch = acc + ((int(plan[0]) + int(plan[1])) << 2)
+    acc = int(plan) + 4 * _ACC
+    scratch = acc + ((int(plan[_RING]) + int(plan[_SINKS])) << 2)
     f = ptr16(scratch)
     total = 0
-    n = int(a[0])
+    n = int(a[_N])
     end = int(y) + (n << 2)
     while int(y) != end:
         d = int(y[0])
@@ -59,7 +90,7 @@ def uses(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         f = ptr16(int(f) + 2)
     f = ptr16(scratch)
     y = ptr32(acc)
-    if plan[4]:
+    if plan[_PEAK]:
         # More than 8 / n of all, which none has where that exceeds the largest weight.
         if total >= n << 12:
             return 0
@@ -71,7 +102,7 @@ def uses(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
             f = ptr16(int(f) + 2)
             n -= 1
         return 0
-    k = 30 - int(plan[5])
+    k = 30 - int(plan[_BITS])
     while total > 65535:
         total = total >> 1
         k += 1
@@ -97,14 +128,14 @@ def uses(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
 
 @micropython.viper
 def survey(at: ptr32, worth: ptr32, plan: ptr32, length: int) -> int:
-    ring = int(plan[0])
-    y = ptr32(int(plan) + 112)
-    n = int(plan[1]) + ring
+    ring = int(plan[_RING])
+    y = ptr32(int(plan) + 4 * _ACC)
+    n = int(plan[_SINKS]) + ring
     while n:
         y[0] = 0
         y = ptr32(int(y) + 4)
         n -= 1
-    limit = length - int(plan[2])
+    limit = length - int(plan[_RECENT])
     live = 0
     free = ring
     top = ring
@@ -136,20 +167,20 @@ def survey(at: ptr32, worth: ptr32, plan: ptr32, length: int) -> int:
         at = ptr32(int(at) + 4)
         worth = ptr32(int(worth) + 4)
         r += 1
-    plan[21] = live
-    plan[22] = free
-    plan[23] = top
-    plan[24] = victim
+    plan[_LIVE] = live
+    plan[_FREE] = free
+    plan[_TOP] = top
+    plan[_VICTIM] = victim
     return 0
 
 
 @micropython.viper
 def watch(plan: ptr32, old: ptr32, new: ptr32, kind: int) -> int:
-    n = int(plan[13])
-    left = int(plan[10])  # tokens before the hole
-    y = ptr32(int(plan) + 112 + (int(plan[12]) << 2))
+    n = int(plan[_COUNT])
+    left = int(plan[_HOLE])  # tokens before the hole
+    y = ptr32(int(plan) + 4 * _ACC + (int(plan[_SEEN]) << 2))
     if kind == 0:
-        threshold = int(plan[14])
+        threshold = int(plan[_THRESHOLD])
         while n:
             if left == 0:
                 old = ptr32(int(old) + 4)
@@ -166,8 +197,8 @@ def watch(plan: ptr32, old: ptr32, new: ptr32, kind: int) -> int:
             new = ptr32(int(new) + 4)
             n -= 1
         return 0
-    rows = int(plan[11])
-    ring = int(plan[0]) << 2
+    rows = int(plan[_ROWS])
+    ring = int(plan[_RING]) << 2
     tail = ptr32(int(old) + ring)
     end = ptr32(int(new) + ring)
     halved = 0
@@ -180,7 +211,7 @@ def watch(plan: ptr32, old: ptr32, new: ptr32, kind: int) -> int:
         halved += drop
         if halved > 20:
             halved = 20
-    down = int(plan[8]) + halved - int(plan[15])
+    down = int(plan[_DOWN]) + halved - int(plan[_UP])
     up = 0
     if down < 0:
         up = 0 - down

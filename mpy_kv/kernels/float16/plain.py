@@ -14,40 +14,52 @@ Bounds, beside B1 to B6:
  F5  |sum of values| <= 2^28 and 1/2 a batch (B6): with 2^29 added it is positive and below 2^30.
 """
 
-from ..params import (
-    CODES,
-    CORR,
-    DOTS,
-    E_AT,
-    E_BYTES,
-    E_COUNT,
-    E_HEAD,
-    E_LAYER,
-    E_PLANE,
-    E_ROW,
-    E_SLOT,
-    E_TABLE,
-    E_WIDTH,
-    KEXP,
-    KSCALE,
-    N,
-    QUERY,
-    ROW,
-    RUN,
-    RUNS,
-    SCALE_STRIDE,
-    SCALES,
-    SINK_QUERY,
-    SLICES,
-    SUMS,
-    TOO_LARGE,
-    UNITS,
-    V_TOO_LARGE,
-    V_WIDTH,
-    VCODES,
-    WIDTH,
-)
+try:
+    from micropython import const
+except ImportError:
+    from ...cpython import const
+
+from ..params import TOO_LARGE, V_TOO_LARGE
 from ..plain import get32, magnitude, put16, put32
+
+# fields: attend, run, query, encode, layer
+_N = const(0)
+_RUNS = const(1)
+_ROW = const(2)
+_SLICES = const(3)
+_WIDTH = const(4)
+_CODES = const(5)
+_VCODES = const(6)
+_SCALES = const(7)
+_SCALE_STRIDE = const(9)
+_DOTS = const(11)
+_KSCALE = const(12)
+_UNITS = const(15)
+_SUMS = const(16)
+_QUERY = const(17)
+_SINK_QUERY = const(18)
+_KEXP = const(20)
+_CORR = const(25)
+_V_WIDTH = const(40)
+_RUN = const(43)
+_RUN_COUNT = const(2)
+_RUN_SINKS = const(3)
+_RUN_WORDS = const(4)
+_QUERY_WORDS = const(4)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_E_WIDTH = const(5)
+_E_BYTES = const(6)
+_E_HEAD = const(8)
+_E_ROW = const(10)
+_E_PLANE = const(12)
+_E_TABLE = const(18)
+_LAYER_K_SHIFT = const(1)
+_LAYER_V_SHIFT = const(2)
+_LAYER_WORDS = const(3)
+# end of fields
 
 _BATCH = 8
 _OFFSET = 1 << 29  # F5
@@ -66,26 +78,26 @@ def encode(buf, k, v, e):
 
 def store(buf, k, v, e, size, put):
     """As encode; put(buf, at, x, i, shift) stores x[i], and says whether it could."""
-    table = E_TABLE + 3 * e[E_LAYER]
-    at = e[table] + e[E_SLOT] * e[E_ROW]
-    if not _vector(buf, k, e, at, e[table + 1], size, put):
+    table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
+    at = e[table] + e[_E_SLOT] * e[_E_ROW]
+    if not _vector(buf, k, e, at, e[table + _LAYER_K_SHIFT], size, put):
         return TOO_LARGE
-    if not _vector(buf, v, e, at + e[E_PLANE], e[table + 2], size, put):
+    if not _vector(buf, v, e, at + e[_E_PLANE], e[table + _LAYER_V_SHIFT], size, put):
         return V_TOO_LARGE
     return 0
 
 
 def _vector(buf, x, e, head, shift, size, put):
     """Whether a vector could be stored, head 0 at `head`."""
-    width = e[E_WIDTH]
-    for i in range(e[E_COUNT]):
+    width = e[_E_WIDTH]
+    for i in range(e[_E_COUNT]):
         c = i % width
-        if not put(buf, head + c * size, x, e[E_AT] + i, shift):
+        if not put(buf, head + c * size, x, e[_E_AT] + i, shift):
             return False
         if c == width - 1:
-            for at in range(head + width * size, head + e[E_BYTES]):
+            for at in range(head + width * size, head + e[_E_BYTES]):
                 buf[at] = 0
-            head += e[E_HEAD]
+            head += e[_E_HEAD]
     return True
 
 
@@ -126,9 +138,9 @@ def scales(buf, same, which, a):
     of _read().
     """
     top = largest(buf, which, a, 2, _field)
-    a[KEXP + which] = top
+    a[_KEXP + which] = top
     for e in range(top + 1):
-        at = a[KSCALE] - _TABLES + _TABLE * which + 8 * e
+        at = a[_KSCALE] - _TABLES + _TABLE * which + 8 * e
         step = 1 << 14 >> top - max(e, 1)
         hidden = step if e else 0
         put32(buf, at, step << 6)
@@ -140,46 +152,47 @@ def scales(buf, same, which, a):
 
 def largest(buf, which, a, size, field):
     """Largest exponent field, at least 1."""
-    row, top = a[ROW], 1
+    row, top = a[_ROW], 1
     # The plane ends where scales would begin, which there are none of.
-    for head in range(a[CODES + which], a[SCALES + which], (a[SCALE_STRIDE] >> 1) * row):
-        for r in range(a[RUNS]):
-            at = head + a[RUN + 4 * r]
-            for i in range(at, at + a[RUN + 4 * r + 2] * row, size):
+    for head in range(a[_CODES + which], a[_SCALES + which], (a[_SCALE_STRIDE] >> 1) * row):
+        for r in range(a[_RUNS]):
+            at = head + a[_RUN + _RUN_WORDS * r]
+            for i in range(at, at + a[_RUN + _RUN_WORDS * r + _RUN_COUNT] * row, size):
                 top = max(top, field(buf, i))
     return top
 
 
 def alike(buf, which, a):
     """The row of relative scales."""
-    for t in range(a[N]):
-        put16(buf, a[KSCALE + which] + 2 * t, 1 << 14)
+    for t in range(a[_N]):
+        put16(buf, a[_KSCALE + which] + 2 * t, 1 << 14)
     return 0
 
 
 def qk(buf, same, spare, a):
     """Dot of the query with every visible row: sum(q f) >> 8, int32 to DOTS (F2). `spare` is any number."""
-    return dots(buf, a, 2, _read, a[KSCALE] - _TABLES)
+    return dots(buf, a, 2, _read, a[_KSCALE] - _TABLES)
 
 
 def dots(buf, a, size, read, by):
-    out = a[DOTS]
-    for r in range(a[RUNS]):
-        q_at = a[QUERY] + 16 + (a[SINK_QUERY] if a[RUN + 4 * r + 3] else 0) + 4 * a[SLICES]
+    out = a[_DOTS]
+    for r in range(a[_RUNS]):
+        sinks = a[_SINK_QUERY] if a[_RUN + _RUN_WORDS * r + _RUN_SINKS] else 0
+        q_at = a[_QUERY] + 4 * _QUERY_WORDS + sinks + 4 * a[_SLICES]
         q = []
-        for i in range(0, a[WIDTH], 4):
+        for i in range(0, a[_WIDTH], 4):
             even, odd = get32(buf, q_at + 2 * i), get32(buf, q_at + 2 * i + 4)
             q2, q3 = [(word & 0xFFFF ^ 0x8000) - 0x8000 for word in (even, odd)]
             q += [even - q2 >> 16, odd - q3 >> 16, q2, q3]
-        row = a[CODES] + a[RUN + 4 * r]
-        for _ in range(a[RUN + 4 * r + 2]):
+        row = a[_CODES] + a[_RUN + _RUN_WORDS * r]
+        for _ in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
             dot = 0
             for c in range(len(q)):
                 if q[c]:
                     dot += q[c] * read(buf, row + size * c, by)
             put32(buf, out, dot >> 8)
             out += 4
-            row += a[ROW]
+            row += a[_ROW]
     return 0
 
 
@@ -188,22 +201,22 @@ def av(buf, same, spare, a):
 
     A batch's sum(p f) >> 8 times its factor is shifted to the common unit and rounded, halves up: a sum of
     weights that nearly vanish would else lean to one side. Arguments as in qk()."""
-    return sums(buf, a, 2, _read, a[KSCALE] - _TABLE)
+    return sums(buf, a, 2, _read, a[_KSCALE] - _TABLE)
 
 
 def sums(buf, a, size, read, by):
     rows = []
-    for r in range(a[RUNS]):
-        for i in range(a[RUN + 4 * r + 2]):
-            rows.append(a[VCODES] + a[RUN + 4 * r] + i * a[ROW])
-    a[CORR] = _OFFSET
-    for c in range(a[V_WIDTH] // size):
+    for r in range(a[_RUNS]):
+        for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
+            rows.append(a[_VCODES] + a[_RUN + _RUN_WORDS * r] + i * a[_ROW])
+    a[_CORR] = _OFFSET
+    for c in range(a[_V_WIDTH] // size):
         total = _OFFSET
         for b in range(0, len(rows), _BATCH):
             lane = 0
             for t in range(b, min(b + _BATCH, len(rows))):
-                lane += read(buf, rows[t] + size * c, by) * get32(buf, a[DOTS] + 4 * t)
-            w = get32(buf, a[UNITS] + 4 * (b // _BATCH))
+                lane += read(buf, rows[t] + size * c, by) * get32(buf, a[_DOTS] + 4 * t)
+            w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
             total += (lane >> 8) * (w & 0xFFFF) + (1 << (w >> 16) - 1) >> (w >> 16)
-        put32(buf, a[SUMS] + 4 * c, total)
+        put32(buf, a[_SUMS] + 4 * c, total)
     return 0

@@ -9,32 +9,78 @@ from micropython import const
 _WIDE = const(0)
 _HI = const(16)
 
+# fields: attend, run, v_run, sparse, query, encode, layer
+_N = const(0)
+_RUNS = const(1)
+_ROW = const(2)
+_SLICES = const(3)
+_WIDTH = const(4)
+_CODES = const(5)
+_VCODES = const(6)
+_SCALES = const(7)
+_VSCALES = const(8)
+_SCALE_STRIDE = const(9)
+_DOTS = const(11)
+_KSCALE = const(12)
+_VSCALE = const(13)
+_UNITS = const(15)
+_SUMS = const(16)
+_QUERY = const(17)
+_SINK_QUERY = const(18)
+_KEXP = const(20)
+_VEXP = const(21)
+_CORR = const(25)
+_MASK31 = const(36)
+_V_WIDTH = const(40)
+_RUN = const(43)
+_RUN_CODES = const(0)
+_RUN_COUNT = const(2)
+_RUN_SINKS = const(3)
+_RUN_WORDS = const(4)
+_QUERY_WORDS = const(4)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_E_WIDTH = const(5)
+_E_BYTES = const(6)
+_E_HEAD = const(8)
+_E_ROW = const(10)
+_E_PLANE = const(12)
+_E_MASK31 = const(13)
+_E_TABLE = const(18)
+_LAYER_CODES = const(0)
+_LAYER_K_SHIFT = const(1)
+_LAYER_V_SHIFT = const(2)
+_LAYER_WORDS = const(3)
+# end of fields
+
 
 @micropython.viper
 def encode(out: ptr16, x: ptr32, v: ptr8, e: ptr32) -> int:
-    layer = ptr32(int(e) + 72 + int(e[0]) * 12)
-    base = int(out) + int(layer[0]) + int(e[1]) * int(e[10])
-    mask31 = int(e[13])
+    layer = ptr32(int(e) + 4 * _E_TABLE + int(e[_E_LAYER]) * (4 * _LAYER_WORDS))
+    base = int(out) + int(layer[_LAYER_CODES]) + int(e[_E_SLOT]) * int(e[_E_ROW])
+    mask31 = int(e[_E_MASK31])
     k = int(x)
     value = 0
     while value < 2:
-        shift = int(layer[1])
+        shift = int(layer[_LAYER_K_SHIFT])
         at = k
         head = base
         if value:
-            shift = int(layer[2])
+            shift = int(layer[_LAYER_V_SHIFT])
             at = int(v)
-            head += int(e[12])
-        at += int(e[2]) << (1 if shift else 2)
-        left = int(e[3])
+            head += int(e[_E_PLANE])
+        at += int(e[_E_AT]) << (1 if shift else 2)
+        left = int(e[_E_COUNT])
         # Of int16 with a negative shift, the largest magnitude stored, and the bits lost below 2^-24.
         most = 65535
         if shift and shift < 64:
             most = 65504 >> (64 - shift)
         least = shift - 88
         while left:
-            left -= int(e[5])
-            c = int(e[5])
+            left -= int(e[_E_WIDTH])
+            c = int(e[_E_WIDTH])
             out = ptr16(head)
             while c:
                 c -= 1
@@ -82,9 +128,9 @@ def encode(out: ptr16, x: ptr32, v: ptr8, e: ptr32) -> int:
                             w = (w + (1 << cut >> 1) - 1 + (w >> cut & 1)) >> cut
                 out[0] = w | sign
                 out = ptr16(int(out) + 2)
-            if int(out) - head < int(e[6]):
+            if int(out) - head < int(e[_E_BYTES]):
                 out[0] = 0
-            head += int(e[8])
+            head += int(e[_E_HEAD])
         value += 1
     return 0
 
@@ -92,24 +138,24 @@ def encode(out: ptr16, x: ptr32, v: ptr8, e: ptr32) -> int:
 @micropython.viper
 def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
     base = int(buf)
-    row = int(a[2])
-    at = base + int(a[5])
-    end = base + int(a[7])
+    row = int(a[_ROW])
+    at = base + int(a[_CODES])
+    end = base + int(a[_SCALES])
     if which:
-        at = base + int(a[6])
-        end = base + int(a[8])
-    apart = (int(a[9]) >> 1) * row
-    mask31 = int(a[36])
+        at = base + int(a[_VCODES])
+        end = base + int(a[_VSCALES])
+    apart = (int(a[_SCALE_STRIDE]) >> 1) * row
+    mask31 = int(a[_MASK31])
     top = 0
     while at < end:
-        r = ptr32(int(a) + 172)
-        left = int(a[1])
+        run = ptr32(int(a) + 4 * _RUN)
+        left = int(a[_RUNS])
         while left:
             left -= 1
             # Rows of a run lie end to end: two numbers a word.
-            p = ptr32(at + int(r[0]))
-            n = int(r[2]) * row >> 2
-            r = ptr32(int(r) + 16)
+            p = ptr32(at + int(run[_RUN_CODES]))
+            n = int(run[_RUN_COUNT]) * row >> 2
+            run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n:
                 if int(p[0]) & mask31 > top:
                     top = int(p[0]) & mask31
@@ -121,7 +167,7 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
     top = top >> 26
     if top == 0:
         top = 1
-    p = ptr32(base + int(a[12]) - 1024)
+    p = ptr32(base + int(a[_KSCALE]) - 1024)
     if which:
         p = ptr32(int(p) + 512)
     n = 0
@@ -138,12 +184,12 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
         p = ptr32(int(p) - 248)
         n += 1
     if which:
-        a[21] = top
-        p = ptr32(base + int(a[13]))
+        a[_VEXP] = top
+        p = ptr32(base + int(a[_VSCALE]))
     else:
-        a[20] = top
-        p = ptr32(base + int(a[12]))
-    n = int(a[0])
+        a[_KEXP] = top
+        p = ptr32(base + int(a[_KSCALE]))
+    n = int(a[_N])
     two = 0x4000
     two = two << 16 | two
     while n > 1:
@@ -158,20 +204,20 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
 @micropython.viper
 def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
     base = int(k)
-    row = int(a[2])
-    table = base + int(a[12]) - 1024
-    words = int(a[4])
+    row = int(a[_ROW])
+    table = base + int(a[_KSCALE]) - 1024
+    words = int(a[_WIDTH])
     col = 0
     while col < words:
-        r = ptr32(int(a) + 172)
-        left = int(a[1])
-        y = ptr32(base + int(a[11]))
+        run = ptr32(int(a) + 4 * _RUN)
+        left = int(a[_RUNS])
+        y = ptr32(base + int(a[_DOTS]))
         while left:
             left -= 1
-            at = base + int(a[17]) + 16
-            if r[3]:
-                at += int(a[18])
-            p = ptr32(at + (int(a[3]) << 2) + (col << 1))
+            at = base + int(a[_QUERY]) + 4 * _QUERY_WORDS
+            if run[_RUN_SINKS]:
+                at += int(a[_SINK_QUERY])
+            p = ptr32(at + (int(a[_SLICES]) << 2) + (col << 1))
             q0 = int(p[0])
             q1 = int(p[1])
             if _WIDE:
@@ -181,9 +227,9 @@ def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
             q3 = (q1 & 0xFFFF ^ 0x8000) - 0x8000
             q0 = (q0 - q2) >> 16
             q1 = (q1 - q3) >> 16
-            k = ptr16(base + int(a[5]) + (col << 1) + int(r[0]))
-            n = int(r[2])
-            r = ptr32(int(r) + 16)
+            k = ptr16(base + int(a[_CODES]) + (col << 1) + int(run[_RUN_CODES]))
+            n = int(run[_RUN_COUNT])
+            run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n:
                 s = 0
                 if col:
@@ -211,20 +257,20 @@ def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
 @micropython.viper
 def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
     base = int(v)
-    row = int(a[2])
-    width = int(a[40])
-    table = base + int(a[12]) - 512
+    row = int(a[_ROW])
+    width = int(a[_V_WIDTH])
+    table = base + int(a[_KSCALE]) - 512
     offset = 0x20000000
-    a[25] = offset
+    a[_CORR] = offset
     col = 0
     while col < width:
-        o = ptr32(base + int(a[16]) + (col << 1))
+        o = ptr32(base + int(a[_SUMS]) + (col << 1))
         o[0] = offset
         o[1] = offset
-        sh = ptr32(base + int(a[15]))
-        x = ptr32(base + int(a[11]))
-        r = ptr32(int(a) + 172)
-        total = int(a[0])
+        sh = ptr32(base + int(a[_UNITS]))
+        x = ptr32(base + int(a[_DOTS]))
+        run = ptr32(int(a) + 4 * _RUN)
+        total = int(a[_N])
         n = 0
         s0 = 0
         s1 = 0
@@ -236,9 +282,9 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
             total -= batch
             while batch:
                 if n == 0:
-                    v = ptr16(base + int(a[6]) + col + int(r[0]))
-                    n = int(r[2])
-                    r = ptr32(int(r) + 16)
+                    v = ptr16(base + int(a[_VCODES]) + col + int(run[_RUN_CODES]))
+                    n = int(run[_RUN_COUNT])
+                    run = ptr32(int(run) + 4 * _RUN_WORDS)
                 k = n
                 if batch < k:
                     k = batch

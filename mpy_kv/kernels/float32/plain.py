@@ -4,11 +4,20 @@ As float16's (bounds F1 to F5 there), with another way to write and read a numbe
 more is refused: a mean of such, rounded up, would be none.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ...cpython import const
+
 import struct
 
 from ..float16.plain import alike, dots, largest, store, sums
-from ..params import KEXP
 from ..plain import magnitude
+
+# fields: attend
+_KEXP = const(20)
+_VEXP = const(21)
+# end of fields
 
 
 def encode(buf, k, v, e):
@@ -41,15 +50,15 @@ def _read(buf, at, top):
 
 def scales(buf, same, which, a):
     """As float16's: a value is f * 2^(top - 141), f = +-mantissa >> 9 + top - own."""
-    a[KEXP + which] = largest(buf, which, a, 4, _field)
+    a[_KEXP + which] = largest(buf, which, a, 4, _field)
     return alike(buf, which, a)
 
 
 def qk(buf, same, spare, a):
     """As float16's."""
-    return dots(buf, a, 4, _read, a[KEXP])
+    return dots(buf, a, 4, _read, a[_KEXP])
 
 
 def av(buf, same, spare, a):
     """As float16's."""
-    return sums(buf, a, 4, _read, a[KEXP + 1])
+    return sums(buf, a, 4, _read, a[_VEXP])

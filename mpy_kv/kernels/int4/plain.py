@@ -19,78 +19,88 @@ Further bounds:
      with.
 """
 
-from ..params import (
-    CORR,
-    DOTS,
-    KEXP,
-    KSCALE,
-    LOG_EXP,
-    LOG_SCALE,
-    MAX,
-    N,
-    QUERY,
-    RUN,
-    RUNS,
-    SCALE_ROW,
-    SCALE_STRIDE,
-    SCALES,
-    SCORES,
-    SLICE,
-    SLICE_WIDTH,
-    SLICES,
-    SUMS,
-    UNITS,
-    WIDTH,
-)
+try:
+    from micropython import const
+except ImportError:
+    from ...cpython import const
+
 from ..plain import get32, put16, put32
-from .params import (
-    CENTER_ROW,
-    CENTERS,
-    CODES4,
-    FIRST,
-    HEADER,
-    LIFT,
-    MINIMA_GAP,
-    POWERS,
-    RANGES,
-    ROW4,
-    ROWS,
-    S_GAP,
-    S_GROUP,
-    S_GROUPS,
-    S_HEAD,
-    S_HEAD4,
-    S_HEADER,
-    S_K,
-    S_K4,
-    S_KS,
-    S_POWERS,
-    S_ROW,
-    S_ROW4,
-    S_SLICE,
-    S_SLICES,
-    S_SPREAD,
-    S_STRIDE,
-    S_STRIDE4,
-    S_TOKEN,
-    S_V,
-    S_V4,
-    S_VS,
-    S_VS4,
-    S_WIDTH,
-    S_WIDTH4,
-    SEALED,
-    SPREAD,
-    STRIDE4,
-    VCODES4,
-    VSCALES4,
-    WIDTH4,
-)
+
+# fields: attend, run, query, attend4, seal
+_N = const(0)
+_RUNS = const(1)
+_SLICES = const(3)
+_WIDTH = const(4)
+_SCALES = const(7)
+_SCALE_STRIDE = const(9)
+_SCORES = const(10)
+_DOTS = const(11)
+_KSCALE = const(12)
+_SCALE_ROW = const(14)
+_UNITS = const(15)
+_SUMS = const(16)
+_QUERY = const(17)
+_SLICE = const(19)
+_KEXP = const(20)
+_MAX = const(22)
+_CORR = const(25)
+_LOG_SCALE = const(26)
+_LOG_EXP = const(27)
+_SLICE_WIDTH = const(31)
+_RUN = const(43)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_WORDS = const(4)
+_QUERY_EXP = const(1)
+_QUERY_DOWN = const(2)
+_QUERY_WORDS = const(4)
+_SEALED = const(55)
+_FIRST = const(56)
+_ROWS = const(57)
+_ROW4 = const(58)
+_WIDTH4 = const(59)
+_CODES4 = const(60)
+_RANGES = const(61)
+_VCODES4 = const(62)
+_POWERS = const(63)
+_VSCALES4 = const(64)
+_MINIMA_GAP = const(65)
+_HEADER = const(66)
+_STRIDE4 = const(67)
+_CENTERS = const(68)
+_CENTER_ROW = const(69)
+_LIFT = const(70)
+_SPREAD = const(71)
+_S_K = const(0)
+_S_KS = const(1)
+_S_V = const(2)
+_S_VS = const(3)
+_S_HEAD = const(4)
+_S_STRIDE = const(5)
+_S_ROW = const(6)
+_S_WIDTH = const(7)
+_S_SLICE = const(8)
+_S_SLICES = const(9)
+_S_GROUP = const(10)
+_S_GROUPS = const(11)
+_S_K4 = const(12)
+_S_HEADER = const(13)
+_S_POWERS = const(14)
+_S_V4 = const(15)
+_S_VS4 = const(16)
+_S_GAP = const(17)
+_S_HEAD4 = const(18)
+_S_STRIDE4 = const(19)
+_S_ROW4 = const(20)
+_S_WIDTH4 = const(21)
+_S_SPREAD = const(22)
+_S_TOKEN = const(23)
+# end of fields
 
 _BATCH = 8
 _BLOCK = 16
 _MOST = 1 << 18  # of a key in units of P / 4096, C1
-_ABOVE = 1 << 29  # added to LIFT and to CORR, so that sums stay positive
+_ABOVE = 1 << 29  # added to _LIFT and to _CORR, so that sums stay positive
 
 
 def _get16(buf, at):
@@ -119,11 +129,11 @@ def _fresh(g, s):
     """Of each value of group g: bytes from a fresh row of head 0 to its code, from a sealed one to its byte,
     and by how much its nibble is shifted."""
     found = []
-    for i in range(g * s[S_GROUP], (g + 1) * s[S_GROUP]):
-        piece, c = divmod(i, s[S_SLICE])
-        head, piece = divmod(piece, s[S_SLICES])
-        byte = head * s[S_HEAD4] + piece * s[S_WIDTH4] + c // 2
-        found.append((head * s[S_HEAD] + piece * s[S_WIDTH] + c, byte, 4 * (c & 1)))
+    for i in range(g * s[_S_GROUP], (g + 1) * s[_S_GROUP]):
+        piece, c = divmod(i, s[_S_SLICE])
+        head, piece = divmod(piece, s[_S_SLICES])
+        byte = head * s[_S_HEAD4] + piece * s[_S_WIDTH4] + c // 2
+        found.append((head * s[_S_HEAD] + piece * s[_S_WIDTH] + c, byte, 4 * (c & 1)))
     return found
 
 
@@ -142,25 +152,25 @@ def seal_keys(buf, same, g, s):
     In units of P / 4096, rounded down, channel by channel: M the least value, rounded down to a multiple of
     16; S = ceil((greatest - M) / 15); nibble = floor((2 (x - M) + S) / 2 S), 0 where S is 0. C1, C2.
     """
-    scales = [_half(_get16(buf, s[S_KS] + g * s[S_STRIDE] + 2 * t)) for t in range(_BLOCK)]
+    scales = [_half(_get16(buf, s[_S_KS] + g * s[_S_STRIDE] + 2 * t)) for t in range(_BLOCK)]
     top = max([e for _, e in scales])
     relative = [m << 4 >> top - e for m, e in scales]
     for t in range(_BLOCK):
-        put32(buf, s[S_SPREAD] + 4 * t, relative[t])
-    bounds = s[S_SPREAD] + 4 * _BLOCK
+        put32(buf, s[_S_SPREAD] + 4 * t, relative[t])
+    bounds = s[_S_SPREAD] + 4 * _BLOCK
     channels = []
     most = 0
     for code, byte, shift in _fresh(g, s):
-        x = [(buf[s[S_K] + code + t * s[S_ROW]] - 128) * relative[t] for t in range(_BLOCK)]
+        x = [(buf[s[_S_K] + code + t * s[_S_ROW]] - 128) * relative[t] for t in range(_BLOCK)]
         channels.append((x, byte, shift))
         put32(buf, bounds, min(x))
         put32(buf, bounds + 4, max(x))
         bounds += 8
         most = max(most, max(x), -min(x))
     p = max(-24, min(15, _bits(most) + top - 35))
-    put16(buf, s[S_HEADER] + 2 * g, p + 25 - 10 << 10 if p > -15 else 1 << p + 24)
+    put16(buf, s[_S_HEADER] + 2 * g, p + 25 - 10 << 10 if p > -15 else 1 << p + 24)
     left = top - 17 - p
-    at = s[S_HEADER] + s[S_POWERS] + 4 * g * s[S_GROUP]
+    at = s[_S_HEADER] + s[_S_POWERS] + 4 * g * s[_S_GROUP]
     for x, byte, shift in channels:
         low = _in_range(_shifted(min(x), left)) >> 4
         high = _in_range(_shifted(max(x), left))
@@ -172,7 +182,7 @@ def seal_keys(buf, same, g, s):
             n = 0
             if step:
                 n = (2 * (_shifted(x[t], left) - (low << 4)) + step) // (2 * step)
-            _put_nibble(buf, s[S_K4] + byte + t * s[S_ROW4], shift, max(0, min(15, n)))
+            _put_nibble(buf, s[_S_K4] + byte + t * s[_S_ROW4], shift, max(0, min(15, n)))
     return 0
 
 
@@ -223,45 +233,45 @@ def seal_values(buf, same, g, s):
     """
     columns = _fresh(g, s)
     for t in range(_BLOCK):
-        m, top = _half(_get16(buf, s[S_VS] + g * s[S_STRIDE] + 2 * t))
-        x = [(buf[s[S_V] + code + t * s[S_ROW]] - 128) * (m << 4) for code, _, _ in columns]
+        m, top = _half(_get16(buf, s[_S_VS] + g * s[_S_STRIDE] + 2 * t))
+        x = [(buf[s[_S_V] + code + t * s[_S_ROW]] - 128) * (m << 4) for code, _, _ in columns]
         half, low = _float16_below(min(x), top)
         step, sm, se = _step(max(x) - low, top)
-        at = s[S_VS4] + g * s[S_STRIDE4] + 2 * t
+        at = s[_S_VS4] + g * s[_S_STRIDE4] + 2 * t
         put16(buf, at, step)
-        put16(buf, at + s[S_GAP], half)
+        put16(buf, at + s[_S_GAP], half)
         for (_, byte, shift), value in zip(columns, x):
             n = 0
             if sm:
                 n = (_shifted(value - low, top - 28 - se) + sm) // (2 * sm)
-            _put_nibble(buf, s[S_V4] + byte + t * s[S_ROW4], shift, max(0, min(15, n)))
+            _put_nibble(buf, s[_S_V4] + byte + t * s[_S_ROW4], shift, max(0, min(15, n)))
     return 0
 
 
 def open_row(buf, k, v, s):
     """Token s[S_TOKEN] of a sealed block as float32 to k and v: what reads back, of values rounded down to
     24 bits, relative to the greater of minimum and step."""
-    t = s[S_TOKEN]
-    for g in range(s[S_GROUPS]):
-        p = _get16(buf, s[S_HEADER] + 2 * g)
+    t = s[_S_TOKEN]
+    for g in range(s[_S_GROUPS]):
+        p = _get16(buf, s[_S_HEADER] + 2 * g)
         pm, pe = _half(p)
         unit = pm * 2.0 ** (pe - 37)
-        at = s[S_HEADER] + s[S_POWERS] + 4 * g * s[S_GROUP]
-        vs = s[S_VS4] + g * s[S_STRIDE4] + 2 * t
+        at = s[_S_HEADER] + s[_S_POWERS] + 4 * g * s[_S_GROUP]
+        vs = s[_S_VS4] + g * s[_S_STRIDE4] + 2 * t
         step, e = _half(_get16(buf, vs))
-        low, e_low = _half(_get16(buf, vs + s[S_GAP]))
-        if buf[vs + s[S_GAP] + 1] >> 7:
+        low, e_low = _half(_get16(buf, vs + s[_S_GAP]))
+        if buf[vs + s[_S_GAP] + 1] >> 7:
             low = -low
         top = max(e_low, e + 4) - 12
         for i, (_, byte, shift) in enumerate(_fresh(g, s)):
-            row = byte + t * s[S_ROW4]
-            n = buf[s[S_K4] + row] >> shift & 15
+            row = byte + t * s[_S_ROW4]
+            n = buf[s[_S_K4] + row] >> shift & 15
             m = (_get16(buf, at + 2) ^ 0x8000) - 0x8000
-            k[g * s[S_GROUP] + i] = ((m << 4) + _get16(buf, at) * n) * unit
+            k[g * s[_S_GROUP] + i] = ((m << 4) + _get16(buf, at) * n) * unit
             at += 4
-            n = buf[s[S_V4] + row] >> shift & 15
+            n = buf[s[_S_V4] + row] >> shift & 15
             x = _shifted(low, e_low - top) + _shifted(step * n, e - top)
-            v[g * s[S_GROUP] + i] = x * 2.0 ** (top - 25)
+            v[g * s[_S_GROUP] + i] = x * 2.0 ** (top - 25)
     return 0
 
 
@@ -272,33 +282,33 @@ def scales(buf, same, which, a):
     byte 16 n, of value 16 n - 128; what is missing then, the middle of the range m + 8 s, goes to CENTERS in
     units 64 times as large as those of the relative scales. C4.
     """
-    src, dst = a[SCALES + which], a[KSCALE + which]
+    src, dst = a[_SCALES + which], a[_KSCALE + which]
     found = []
-    for s in range(a[SLICES]):
+    for s in range(a[_SLICES]):
         row = []
-        for r in range(a[RUNS]):
-            at = src + s * a[SCALE_STRIDE] + a[RUN + 4 * r + 1]
-            row += [_half(_get16(buf, at + 2 * i)) for i in range(a[RUN + 4 * r + 2])]
+        for r in range(a[_RUNS]):
+            at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
+            row += [_half(_get16(buf, at + 2 * i)) for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT])]
         found.append(row)
     top = max([e for row in found for m, e in row if m] + [1])
     sealed = []
-    for s in range(a[SLICES]):
+    for s in range(a[_SLICES]):
         row = []
-        for i in range(a[SEALED]):
-            r = (a[FIRST] + i) % a[ROWS]
+        for i in range(a[_SEALED]):
+            r = (a[_FIRST] + i) % a[_ROWS]
             if which:
-                at = a[VSCALES4] + s * a[STRIDE4] + 2 * r
-                step, low = _get16(buf, at), _get16(buf, at + a[MINIMA_GAP])
+                at = a[_VSCALES4] + s * a[_STRIDE4] + 2 * r
+                step, low = _get16(buf, at), _get16(buf, at + a[_MINIMA_GAP])
                 row.append((_half(step), _half(low), low >> 15))
                 top = max(top, _half(step)[1] - 2, _half(low)[1] - 5)
             else:
-                row.append(_half(_get16(buf, a[POWERS] + 2 * s + r // _BLOCK * a[HEADER])))
+                row.append(_half(_get16(buf, a[_POWERS] + 2 * s + r // _BLOCK * a[_HEADER])))
                 top = max(top, row[-1][1])
         sealed.append(row)
-    a[KEXP + which] = top
-    for s in range(a[SLICES]):
-        out = dst + s * a[SCALE_ROW]
-        center = a[CENTERS] + s * a[CENTER_ROW]
+    a[_KEXP + which] = top
+    for s in range(a[_SLICES]):
+        out = dst + s * a[_SCALE_ROW]
+        center = a[_CENTERS] + s * a[_CENTER_ROW]
         for m, e in found[s]:
             put16(buf, out, m << 4 >> top - e)
             out += 2
@@ -324,16 +334,16 @@ def qk4(buf, same, mask, a):
     M + lost * 7.5) >> cut) + sum(n * cut q S) >> 12 - cut. Two products come out of one multiply: for a word
     of nibbles n0..n7 and Q = Q4 + (Q0 << 16), ((n0 + (n4 << 16)) * Q >> 16) = n0 Q0 + n4 Q4 - (n0 Q4 < 0).
     """
-    width, words = a[SLICE_WIDTH], a[WIDTH4] // 4
+    width, words = a[_SLICE_WIDTH], a[_WIDTH4] // 4
     codes = _query_codes(buf, a)
-    spread = a[SPREAD] + 32 * words
-    out = a[DOTS] + 4 * (a[N] - a[SEALED])
+    spread = a[_SPREAD] + 32 * words
+    out = a[_DOTS] + 4 * (a[_N] - a[_SEALED])
     block = -1
-    for i in range(a[SEALED]):
-        r = (a[FIRST] + i) % a[ROWS]
+    for i in range(a[_SEALED]):
+        r = (a[_FIRST] + i) % a[_ROWS]
         if r // _BLOCK != block:
             block = r // _BLOCK
-            at = a[RANGES] + block * a[HEADER] + 4 * a[SLICE] * width
+            at = a[_RANGES] + block * a[_HEADER] + 4 * a[_SLICE] * width
             total, found = 0, []
             for c in range(width):
                 total += codes[c] * ((_get16(buf, at + 4 * c + 2) ^ 0x8000) - 0x8000)
@@ -349,7 +359,7 @@ def qk4(buf, same, mask, a):
                     put32(buf, spread + 16 * w + 4 * c, found[8 * w + c + 4] + (found[8 * w + c] << 16))
             total = (total << 4) + (lost * 15 >> 1) >> cut
         dot = total
-        row = a[CODES4] + a[SLICE] * a[WIDTH4] + r * a[ROW4]
+        row = a[_CODES4] + a[_SLICE] * a[_WIDTH4] + r * a[_ROW4]
         for w in range(words):
             for c in range(4):
                 x, y = found[8 * w + c], found[8 * w + c + 4]
@@ -363,8 +373,8 @@ def qk4(buf, same, mask, a):
 
 def _query_codes(buf, a):
     """Codes of slice a[SLICE] of the query that sees the window, from its record; also to SPREAD."""
-    words = a[WIDTH] // 4
-    at = a[QUERY] + 16 + 4 * a[SLICES] + 8 * ((words + 1) // 2 * 2) * a[SLICE]
+    words = a[_WIDTH] // 4
+    at = a[_QUERY] + 4 * _QUERY_WORDS + 4 * a[_SLICES] + 8 * ((words + 1) // 2 * 2) * a[_SLICE]
     codes = []
     for i in range(words):
         four = [0, 0, 0, 0]
@@ -373,9 +383,9 @@ def _query_codes(buf, a):
             four[low + 2] = (word & 0xFFFF ^ 0x8000) - 0x8000
             four[low] = word - four[low + 2] >> 16
         codes += four
-    codes += [0] * (2 * a[WIDTH4] - len(codes))
+    codes += [0] * (2 * a[_WIDTH4] - len(codes))
     for c, code in enumerate(codes):
-        put32(buf, a[SPREAD] + 4 * c, code)
+        put32(buf, a[_SPREAD] + 4 * c, code)
     return codes
 
 
@@ -383,48 +393,49 @@ def center(buf, same, tables, a):
     """The sum of the middles of sealed tokens' values, each times its token's weight, in units of SUMS and
     less than 2^28 (C4): with 2^29 added to LIFT. After score(), before weights(), whose weights these are;
     `tables` is tables.TABLES."""
-    m = get32(buf, a[QUERY]) * a[LOG_SCALE]
+    m = get32(buf, a[_QUERY]) * a[_LOG_SCALE]
     k = 10 if m < 1 << 25 else 11
     m >>= k
-    e = a[LOG_EXP] + 21 - k - (get32(buf, a[QUERY] + 4) - 2048) - a[KEXP] - get32(buf, a[QUERY] + 8)
+    se = get32(buf, a[_QUERY] + 4 * _QUERY_EXP) - 2048
+    e = a[_LOG_EXP] + 21 - k - se - a[_KEXP] - get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
     down = 0
     if e < 1:
         e, m = 1, 32767
     elif e > 17:
         down = min(e - 17, 31)
         e = 17
-    n = a[SEALED]
-    unit = _bits(a[N]) - 1
+    n = a[_SEALED]
+    unit = _bits(a[_N]) - 1
     total = 0
     for i in range(n):
-        d = a[MAX] - get32(buf, a[SCORES] + 4 * (a[N] - n + i)) >> down
+        d = a[_MAX] - get32(buf, a[_SCORES] + 4 * (a[_N] - n + i)) >> down
         t = d * m >> e
         if t < 7168:
-            c = _get16(buf, a[CENTERS] + a[SLICE] * a[CENTER_ROW] + 2 * i)
+            c = _get16(buf, a[_CENTERS] + a[_SLICE] * a[_CENTER_ROW] + 2 * i)
             x = tables[t & 255] * ((c ^ 0x8000) - 0x8000) >> (t >> 8)
             total += x + (1 << unit >> 1) >> unit
-    a[LIFT] = _ABOVE + total
+    a[_LIFT] = _ABOVE + total
     return 0
 
 
 def av4(buf, same, mask, a):
     """The part of av() of sealed tokens, and LIFT, added to SUMS; to CORR what LIFT has too much. Batches go
     on where those of the fresh tokens end: one that both forms share is cut in two."""
-    a[CORR] += _ABOVE
-    fresh = a[N] - a[SEALED]
-    start = a[VCODES4] + a[SLICE] * a[WIDTH4]
-    for c in range(2 * a[WIDTH4]):
+    a[_CORR] += _ABOVE
+    fresh = a[_N] - a[_SEALED]
+    start = a[_VCODES4] + a[_SLICE] * a[_WIDTH4]
+    for c in range(2 * a[_WIDTH4]):
         # Of the last word's nibbles four may be padding: av() has made no sums for them.
-        total = a[LIFT] + (get32(buf, a[SUMS] + 4 * c) if c < a[WIDTH] else 0)
+        total = a[_LIFT] + (get32(buf, a[_SUMS] + 4 * c) if c < a[_WIDTH] else 0)
         i = fresh
-        while i < a[N]:
-            end = min(i // _BATCH * _BATCH + _BATCH, a[N])
-            w = get32(buf, a[UNITS] + 4 * (i // _BATCH))
+        while i < a[_N]:
+            end = min(i // _BATCH * _BATCH + _BATCH, a[_N])
+            w = get32(buf, a[_UNITS] + 4 * (i // _BATCH))
             lane = 0
             while i < end:
-                row = start + (a[FIRST] + i - fresh) % a[ROWS] * a[ROW4]
-                lane += (buf[row + c // 2] >> 4 * (c & 1) & 15) * 16 * get32(buf, a[DOTS] + 4 * i)
+                row = start + (a[_FIRST] + i - fresh) % a[_ROWS] * a[_ROW4]
+                lane += (buf[row + c // 2] >> 4 * (c & 1) & 15) * 16 * get32(buf, a[_DOTS] + 4 * i)
                 i += 1
             total += lane * (w & 0xFFFF) >> (w >> 16)
-        put32(buf, a[SUMS] + 4 * c, total)
+        put32(buf, a[_SUMS] + 4 * c, total)
     return 0

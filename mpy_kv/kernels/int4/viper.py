@@ -6,46 +6,121 @@ from micropython import const
 _WIDE = const(0)
 _HI = const(16)
 
+# fields: attend, run, query, attend4, seal
+_N = const(0)
+_RUNS = const(1)
+_SLICES = const(3)
+_WIDTH = const(4)
+_SCALES = const(7)
+_VSCALES = const(8)
+_SCALE_STRIDE = const(9)
+_SCORES = const(10)
+_DOTS = const(11)
+_KSCALE = const(12)
+_VSCALE = const(13)
+_SCALE_ROW = const(14)
+_UNITS = const(15)
+_SUMS = const(16)
+_QUERY = const(17)
+_SLICE = const(19)
+_KEXP = const(20)
+_VEXP = const(21)
+_MAX = const(22)
+_CORR = const(25)
+_LOG_SCALE = const(26)
+_LOG_EXP = const(27)
+_SLICE_WIDTH = const(31)
+_RUN = const(43)
+_RUN_SCALES = const(1)
+_RUN_COUNT = const(2)
+_RUN_WORDS = const(4)
+_QUERY_MANTISSA = const(0)
+_QUERY_EXP = const(1)
+_QUERY_DOWN = const(2)
+_QUERY_WORDS = const(4)
+_SEALED = const(55)
+_FIRST = const(56)
+_ROWS = const(57)
+_ROW4 = const(58)
+_WIDTH4 = const(59)
+_CODES4 = const(60)
+_RANGES = const(61)
+_VCODES4 = const(62)
+_POWERS = const(63)
+_VSCALES4 = const(64)
+_MINIMA_GAP = const(65)
+_HEADER = const(66)
+_STRIDE4 = const(67)
+_CENTERS = const(68)
+_CENTER_ROW = const(69)
+_LIFT = const(70)
+_SPREAD = const(71)
+_S_K = const(0)
+_S_KS = const(1)
+_S_V = const(2)
+_S_VS = const(3)
+_S_HEAD = const(4)
+_S_STRIDE = const(5)
+_S_ROW = const(6)
+_S_WIDTH = const(7)
+_S_SLICE = const(8)
+_S_SLICES = const(9)
+_S_GROUP = const(10)
+_S_GROUPS = const(11)
+_S_K4 = const(12)
+_S_HEADER = const(13)
+_S_POWERS = const(14)
+_S_V4 = const(15)
+_S_VS4 = const(16)
+_S_GAP = const(17)
+_S_HEAD4 = const(18)
+_S_STRIDE4 = const(19)
+_S_ROW4 = const(20)
+_S_WIDTH4 = const(21)
+_S_SPREAD = const(22)
+_S_TOKEN = const(23)
+# end of fields
+
 
 @micropython.viper
 def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
     base = int(buf)
-    slices = int(a[3])
-    rows = int(a[57])
-    src = base + (int(a[8]) if which else int(a[7]))
+    slices = int(a[_SLICES])
+    rows = int(a[_ROWS])
+    src = base + (int(a[_VSCALES]) if which else int(a[_SCALES]))
     top = 0
     s = slices
     while s:
         s -= 1
-        r = ptr32(int(a) + 172)
-        left = int(a[1])
+        run = ptr32(int(a) + 4 * _RUN)
+        left = int(a[_RUNS])
         while left:
             left -= 1
-            p = ptr16(src + int(r[1]))
-            n = int(r[2])
-            r = ptr32(int(r) + 16)
+            p = ptr16(src + int(run[_RUN_SCALES]))
+            n = int(run[_RUN_COUNT])
+            run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n:
                 if int(p[0]) > top:
                     top = int(p[0])
                 p = ptr16(int(p) + 2)
                 n -= 1
-        src += int(a[9])
+        src += int(a[_SCALE_STRIDE])
     top = top >> 10
     if top == 0:
         top = 1
     s = 0
     while s < slices:
-        left = int(a[55])
-        at = int(a[56])
+        left = int(a[_SEALED])
+        at = int(a[_FIRST])
         while left:
             if which:
                 n = rows - at
                 if left < n:
                     n = left
                 left -= n
-                p = ptr16(base + int(a[64]) + s * int(a[67]) + (at << 1))
+                p = ptr16(base + int(a[_VSCALES4]) + s * int(a[_STRIDE4]) + (at << 1))
                 at = 0
-                low = ptr16(int(p) + int(a[65]))
+                low = ptr16(int(p) + int(a[_MINIMA_GAP]))
                 while n:
                     e = (int(p[0]) >> 10) - 2
                     if e > top:
@@ -57,7 +132,7 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     low = ptr16(int(low) + 2)
                     n -= 1
             else:
-                p = ptr16(base + int(a[63]) + (s << 1) + (at >> 4) * int(a[66]))
+                p = ptr16(base + int(a[_POWERS]) + (s << 1) + (at >> 4) * int(a[_HEADER]))
                 if int(p[0]) >> 10 > top:
                     top = int(p[0]) >> 10
                 n = 16 - (at & 15)
@@ -69,21 +144,21 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     at = 0
         s += 1
     if which:
-        a[21] = top
+        a[_VEXP] = top
     else:
-        a[20] = top
-    src = base + (int(a[8]) if which else int(a[7]))
-    dst = base + (int(a[13]) if which else int(a[12]))
+        a[_KEXP] = top
+    src = base + (int(a[_VSCALES]) if which else int(a[_SCALES]))
+    dst = base + (int(a[_VSCALE]) if which else int(a[_KSCALE]))
     s = 0
     while s < slices:
         o = ptr16(dst)
-        r = ptr32(int(a) + 172)
-        left = int(a[1])
+        run = ptr32(int(a) + 4 * _RUN)
+        left = int(a[_RUNS])
         while left:
             left -= 1
-            p = ptr16(src + int(r[1]))
-            n = int(r[2])
-            r = ptr32(int(r) + 16)
+            p = ptr16(src + int(run[_RUN_SCALES]))
+            n = int(run[_RUN_COUNT])
+            run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n:
                 h = int(p[0])
                 p = ptr16(int(p) + 2)
@@ -93,18 +168,18 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     o[0] = (((h & 1023) + 1024) << 4) >> (top - (h >> 10))
                 o = ptr16(int(o) + 2)
                 n -= 1
-        left = int(a[55])
-        at = int(a[56])
-        c = ptr16(base + int(a[68]) + s * int(a[69]))
+        left = int(a[_SEALED])
+        at = int(a[_FIRST])
+        c = ptr16(base + int(a[_CENTERS]) + s * int(a[_CENTER_ROW]))
         while left:
             if which:
                 n = rows - at
                 if left < n:
                     n = left
                 left -= n
-                p = ptr16(base + int(a[64]) + s * int(a[67]) + (at << 1))
+                p = ptr16(base + int(a[_VSCALES4]) + s * int(a[_STRIDE4]) + (at << 1))
                 at = 0
-                low = ptr16(int(p) + int(a[65]))
+                low = ptr16(int(p) + int(a[_MINIMA_GAP]))
                 while n:
                     h = int(p[0])
                     e = h >> 10
@@ -139,7 +214,7 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     low = ptr16(int(low) + 2)
                     n -= 1
             else:
-                h = int(ptr16(base + int(a[63]) + (s << 1) + (at >> 4) * int(a[66]))[0])
+                h = int(ptr16(base + int(a[_POWERS]) + (s << 1) + (at >> 4) * int(a[_HEADER]))[0])
                 if h < 1024:
                     h = h << 4 >> (top - 1)
                 else:
@@ -155,8 +230,8 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     o[0] = h
                     o = ptr16(int(o) + 2)
                     n -= 1
-        dst += int(a[14])
-        src += int(a[9])
+        dst += int(a[_SCALE_ROW])
+        src += int(a[_SCALE_STRIDE])
         s += 1
     return 0
 
@@ -165,16 +240,16 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
 def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
     base = int(k)
     m = m & 0xF000F
-    width = int(a[31])
-    row = int(a[58])
-    columns = int(a[59])
-    spread = base + int(a[71])
-    rows = int(a[57])
+    width = int(a[_SLICE_WIDTH])
+    row = int(a[_ROW4])
+    columns = int(a[_WIDTH4])
+    spread = base + int(a[_SPREAD])
+    rows = int(a[_ROWS])
     # The query's codes, a word each.
-    n = (int(a[4]) + 7) & 0x7FF8
-    q = ptr32(base + int(a[17]) + 16 + (int(a[3]) << 2) + ((int(a[19]) * n) << 1))
+    n = (int(a[_WIDTH]) + 7) & 0x7FF8
+    q = ptr32(base + int(a[_QUERY]) + 4 * _QUERY_WORDS + (int(a[_SLICES]) << 2) + ((int(a[_SLICE]) * n) << 1))
     o = ptr32(spread)
-    n = int(a[4])
+    n = int(a[_WIDTH])
     while n:
         c = int(q[0])
         f = int(q[1])
@@ -190,17 +265,17 @@ def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
         q = ptr32(int(q) + 8)
         o = ptr32(int(o) + 16)
         n -= 4
-    if int(a[4]) & 4:
+    if int(a[_WIDTH]) & 4:
         o[0] = 0
         o[1] = 0
         o[2] = 0
         o[3] = 0
-    left = int(a[55])
-    at = int(a[56])
-    to = base + int(a[11]) + ((int(a[0]) - left) << 2)
+    left = int(a[_SEALED])
+    at = int(a[_FIRST])
+    to = base + int(a[_DOTS]) + ((int(a[_N]) - left) << 2)
     while left:
         # What the block's nibbles are multiplied with.
-        x = ptr16(base + int(a[61]) + (at >> 4) * int(a[66]) + ((int(a[19]) * width) << 2))
+        x = ptr16(base + int(a[_RANGES]) + (at >> 4) * int(a[_HEADER]) + ((int(a[_SLICE]) * width) << 2))
         o = ptr32(spread)
         total = 0
         most = 0
@@ -223,7 +298,7 @@ def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
             cut += 1
         half = 1 << cut >> 1
         lost = 0
-        x = ptr16(base + int(a[61]) + (at >> 4) * int(a[66]) + ((int(a[19]) * width) << 2))
+        x = ptr16(base + int(a[_RANGES]) + (at >> 4) * int(a[_HEADER]) + ((int(a[_SLICE]) * width) << 2))
         o = ptr32(spread)
         q = ptr32(spread + (columns << 3))
         most = columns >> 2
@@ -254,7 +329,7 @@ def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
         if left < tokens:
             tokens = left
         left -= tokens
-        first = base + int(a[60]) + int(a[19]) * columns + at * row
+        first = base + int(a[_CODES4]) + int(a[_SLICE]) * columns + at * row
         q = ptr32(spread + (columns << 3))
         col = 0
         while col < columns:
@@ -313,13 +388,13 @@ def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
 def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     base = int(y)
     # As weights(): distance d in score to steps of 1/256 of a doubling is (d >> down) * m >> e.
-    q = ptr32(base + int(a[17]))
-    m = int(q[0]) * int(a[26])
+    record = ptr32(base + int(a[_QUERY]))
+    m = int(record[_QUERY_MANTISSA]) * int(a[_LOG_SCALE])
     k = 10
     if m >= 0x2000000:
         k = 11
     m = m >> k
-    e = int(a[27]) + 21 + 2048 - k - int(q[1]) - int(a[20]) - int(q[2])
+    e = int(a[_LOG_EXP]) + 21 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
     down = 0
     if e < 1:
         e = 1
@@ -330,18 +405,18 @@ def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
             down = 31
         e = 17
     far = ((7168 << e) + m - 1) // m  # viper: allow divide because m is at least 2^14
-    top = int(a[22])
+    top = int(a[_MAX])
     if _WIDE:
         top = top << 32 >> 32
-    left = int(a[0])
+    left = int(a[_N])
     unit = 0
     while left >> unit:
         unit += 1
     unit -= 1
     half = 1 << unit >> 1
-    n = int(a[55])
-    y = ptr32(base + int(a[10]) + ((left - n) << 2))
-    f = ptr16(base + int(a[68]) + int(a[19]) * int(a[69]))
+    n = int(a[_SEALED])
+    y = ptr32(base + int(a[_SCORES]) + ((left - n) << 2))
+    f = ptr16(base + int(a[_CENTERS]) + int(a[_SLICE]) * int(a[_CENTER_ROW]))
     total = 0
     while n:
         d = int(y[0])
@@ -355,7 +430,7 @@ def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         y = ptr32(int(y) + 4)
         f = ptr16(int(f) + 2)
         n -= 1
-    ptr32(int(a) + 280)[0] = total + 0x20000000
+    ptr32(int(a) + 4 * _LIFT)[0] = total + 0x20000000
     return 0
 
 
@@ -363,19 +438,19 @@ def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
 def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
     base = int(v)
     m = m & 0xF000F0
-    row = int(a[58])
-    width = int(a[59])
-    fresh = int(a[0]) - int(a[55])
-    lift = int(a[70])
-    a[25] = a[25] + 0x20000000
+    row = int(a[_ROW4])
+    width = int(a[_WIDTH4])
+    fresh = int(a[_N]) - int(a[_SEALED])
+    lift = int(a[_LIFT])
+    a[_CORR] = a[_CORR] + 0x20000000
     col = 0
     while col < width:
-        o = ptr32(base + int(a[16]) + (col << 3))
+        o = ptr32(base + int(a[_SUMS]) + (col << 3))
         o[0] = o[0] + lift
         o[1] = o[1] + lift
         o[2] = o[2] + lift
         o[3] = o[3] + lift
-        if int(a[4]) - (col << 1) < 8:
+        if int(a[_WIDTH]) - (col << 1) < 8:
             # The last four are padding, of which av() has made no sums.
             o[4] = 0
             o[5] = 0
@@ -385,11 +460,11 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
         o[5] = o[5] + lift
         o[6] = o[6] + lift
         o[7] = o[7] + lift
-        sh = ptr32(base + int(a[15]) + (fresh >> 3 << 2))
-        p = ptr32(base + int(a[11]) + (fresh << 2))
-        v = ptr32(base + int(a[62]) + int(a[19]) * width + col + int(a[56]) * row)
-        total = int(a[55])
-        n = int(a[57]) - int(a[56])
+        sh = ptr32(base + int(a[_UNITS]) + (fresh >> 3 << 2))
+        p = ptr32(base + int(a[_DOTS]) + (fresh << 2))
+        v = ptr32(base + int(a[_VCODES4]) + int(a[_SLICE]) * width + col + int(a[_FIRST]) * row)
+        total = int(a[_SEALED])
+        n = int(a[_ROWS]) - int(a[_FIRST])
         # The first batch is what the fresh tokens have left of theirs.
         batch = 8 - (fresh & 7)
         s0 = 0
@@ -402,7 +477,7 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
             total -= batch
             while batch:
                 if n == 0:
-                    v = ptr32(base + int(a[62]) + int(a[19]) * width + col)
+                    v = ptr32(base + int(a[_VCODES4]) + int(a[_SLICE]) * width + col)
                     n = total + batch
                 k = n
                 if batch < k:
@@ -464,17 +539,17 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
 @micropython.viper
 def seal_keys(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
     base = int(buf)
-    row = int(s[6])
-    row4 = int(s[20])
+    row = int(s[_S_ROW])
+    row4 = int(s[_S_ROW4])
     # Values of the group begin with this slice of this head.
-    piece0 = group * int(s[10]) // int(s[8])  # viper: allow divide because a slice has values
-    n = piece0 // int(s[9])  # viper: allow divide because a head has slices
-    piece0 -= n * int(s[9])
-    head0 = base + int(s[0]) + n * int(s[4])
-    head40 = base + int(s[12]) + n * int(s[18])
-    x = ptr16(base + int(s[13]) + int(s[14]) + ((group * int(s[10])) << 2))
+    piece0 = group * int(s[_S_GROUP]) // int(s[_S_SLICE])  # viper: allow divide because a slice has values
+    n = piece0 // int(s[_S_SLICES])  # viper: allow divide because a head has slices
+    piece0 -= n * int(s[_S_SLICES])
+    head0 = base + int(s[_S_K]) + n * int(s[_S_HEAD])
+    head40 = base + int(s[_S_K4]) + n * int(s[_S_HEAD4])
+    x = ptr16(base + int(s[_S_HEADER]) + int(s[_S_POWERS]) + ((group * int(s[_S_GROUP])) << 2))
     # The 16 scales, relative to the largest.
-    p = ptr16(base + int(s[1]) + group * int(s[5]))
+    p = ptr16(base + int(s[_S_KS]) + group * int(s[_S_STRIDE]))
     top = 0
     t = 16
     while t:
@@ -485,8 +560,8 @@ def seal_keys(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
     top = top >> 10
     if top == 0:
         top = 1
-    p = ptr16(base + int(s[1]) + group * int(s[5]))
-    f = ptr32(base + int(s[22]))
+    p = ptr16(base + int(s[_S_KS]) + group * int(s[_S_STRIDE]))
+    f = ptr32(base + int(s[_S_SPREAD]))
     t = 16
     while t:
         n = int(p[0])
@@ -505,14 +580,14 @@ def seal_keys(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
         piece = piece0
         head = head0
         head4 = head40
-        w = ptr32(base + int(s[22]) + 64)
-        values = int(s[10])
+        w = ptr32(base + int(s[_S_SPREAD]) + 64)
+        values = int(s[_S_GROUP])
         while values:
-            values -= int(s[8])
+            values -= int(s[_S_SLICE])
             c = 0
-            while c < int(s[8]):
-                y = ptr8(head + piece * int(s[7]) + c)
-                f = ptr32(base + int(s[22]))
+            while c < int(s[_S_SLICE]):
+                y = ptr8(head + piece * int(s[_S_WIDTH]) + c)
+                f = ptr32(base + int(s[_S_SPREAD]))
                 t = 16
                 if turn == 0:
                     low = 0x3FFFFF
@@ -562,7 +637,7 @@ def seal_keys(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
                     if step == 0:
                         two = 1
                     inv = 0x4000000 // two  # viper: allow divide because it is at least 1
-                    o = ptr8(head4 + piece * int(s[21]) + (c >> 1))
+                    o = ptr8(head4 + piece * int(s[_S_WIDTH4]) + (c >> 1))
                     while t:
                         n = (int(y[0]) - 128) * int(f[0])
                         if left < 0:
@@ -587,10 +662,10 @@ def seal_keys(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
                 w = ptr32(int(w) + 8)
                 c += 1
             piece += 1
-            if piece == int(s[9]):
+            if piece == int(s[_S_SLICES]):
                 piece = 0
-                head += int(s[4])
-                head4 += int(s[18])
+                head += int(s[_S_HEAD])
+                head4 += int(s[_S_HEAD4])
         if turn == 0:
             n = top - 35
             while most:
@@ -601,7 +676,7 @@ def seal_keys(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
             if n < -24:
                 n = -24
             left = top - 17 - n
-            p = ptr16(base + int(s[13]) + (group << 1))
+            p = ptr16(base + int(s[_S_HEADER]) + (group << 1))
             if n > -15:
                 p[0] = (n + 15) << 10
             else:
@@ -613,16 +688,16 @@ def seal_keys(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
 @micropython.viper
 def seal_values(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
     base = int(buf)
-    row = int(s[6])
-    row4 = int(s[20])
-    piece0 = group * int(s[10]) // int(s[8])  # viper: allow divide because a slice has values
-    n = piece0 // int(s[9])  # viper: allow divide because a head has slices
-    piece0 -= n * int(s[9])
-    head0 = base + int(s[2]) + n * int(s[4])
-    head40 = base + int(s[15]) + n * int(s[18])
+    row = int(s[_S_ROW])
+    row4 = int(s[_S_ROW4])
+    piece0 = group * int(s[_S_GROUP]) // int(s[_S_SLICE])  # viper: allow divide because a slice has values
+    n = piece0 // int(s[_S_SLICES])  # viper: allow divide because a head has slices
+    piece0 -= n * int(s[_S_SLICES])
+    head0 = base + int(s[_S_V]) + n * int(s[_S_HEAD])
+    head40 = base + int(s[_S_V4]) + n * int(s[_S_HEAD4])
     t = 0
     while t < 16:
-        p = ptr16(base + int(s[3]) + group * int(s[5]) + (t << 1))
+        p = ptr16(base + int(s[_S_VS]) + group * int(s[_S_STRIDE]) + (t << 1))
         sm = int(p[0])
         top = sm >> 10
         if top:
@@ -642,14 +717,14 @@ def seal_values(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
             piece = piece0
             head = head0 + t * row
             head4 = head40 + t * row4
-            values = int(s[10])
+            values = int(s[_S_GROUP])
             while values:
-                values -= int(s[8])
-                y = ptr8(head + piece * int(s[7]))
-                o = ptr8(head4 + piece * int(s[21]))
+                values -= int(s[_S_SLICE])
+                y = ptr8(head + piece * int(s[_S_WIDTH]))
+                o = ptr8(head4 + piece * int(s[_S_WIDTH4]))
                 c = 0
                 if turn == 0:
-                    while c < int(s[8]):
+                    while c < int(s[_S_SLICE]):
                         n = int(y[0])
                         if n < low:
                             low = n
@@ -658,7 +733,7 @@ def seal_values(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
                         y = ptr8(int(y) + 1)
                         c += 1
                 else:
-                    while c < int(s[8]):
+                    while c < int(s[_S_SLICE]):
                         n = (int(y[0]) - 128) * rel - low
                         if left < 0:
                             n = n >> (0 - left)
@@ -680,15 +755,15 @@ def seal_values(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
                         y = ptr8(int(y) + 1)
                         c += 1
                 piece += 1
-                if piece == int(s[9]):
+                if piece == int(s[_S_SLICES]):
                     piece = 0
-                    head += int(s[4])
-                    head4 += int(s[18])
+                    head += int(s[_S_HEAD])
+                    head4 += int(s[_S_HEAD4])
             if turn == 0:
                 low = (low - 128) * rel
                 high = (high - 128) * rel
                 # The largest float16 not above the least value: `half`, and `low` what it stands for.
-                p = ptr16(base + int(s[16]) + group * int(s[19]) + (t << 1))
+                p = ptr16(base + int(s[_S_VS4]) + group * int(s[_S_STRIDE4]) + (t << 1))
                 sign = 0
                 n = low
                 if n < 0:
@@ -716,7 +791,7 @@ def seal_values(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
                     half += sign
                     if sign:
                         low = 0 - low
-                ptr16(int(p) + int(s[17]))[0] = half
+                ptr16(int(p) + int(s[_S_GAP]))[0] = half
                 # The smallest float16 sm * 2^e of which 15 reach the greatest.
                 high -= low
                 half = 0
@@ -752,14 +827,14 @@ def seal_values(buf: ptr8, y: ptr8, group: int, s: ptr32) -> int:
 @micropython.viper
 def open_row(buf: ptr8, k: ptr32, v: ptr32, s: ptr32) -> int:
     base = int(buf)
-    t = int(s[23])
-    head = int(s[20]) * t
+    t = int(s[_S_TOKEN])
+    head = int(s[_S_ROW4]) * t
     piece = 0
-    x = ptr16(base + int(s[13]) + int(s[14]))
+    x = ptr16(base + int(s[_S_HEADER]) + int(s[_S_POWERS]))
     group = 0
-    while group < int(s[11]):
+    while group < int(s[_S_GROUPS]):
         # Keys count steps of 2^unit, values m and s.
-        e = int(ptr16(base + int(s[13]) + (group << 1))[0])
+        e = int(ptr16(base + int(s[_S_HEADER]) + (group << 1))[0])
         unit = 0 - 36
         if e >> 10:
             unit = (e >> 10) - 27
@@ -767,14 +842,14 @@ def open_row(buf: ptr8, k: ptr32, v: ptr32, s: ptr32) -> int:
             while e > 1:
                 e = e >> 1
                 unit += 1
-        p = ptr16(base + int(s[16]) + group * int(s[19]) + (t << 1))
+        p = ptr16(base + int(s[_S_VS4]) + group * int(s[_S_STRIDE4]) + (t << 1))
         step = int(p[0])
         e = step >> 10
         if e:
             step = (step & 1023) + 1024
         else:
             e = 1
-        low = int(ptr16(int(p) + int(s[17]))[0])
+        low = int(ptr16(int(p) + int(s[_S_GAP]))[0])
         sign = low >> 15
         top = (low >> 10) & 31
         low = low & 1023
@@ -801,14 +876,14 @@ def open_row(buf: ptr8, k: ptr32, v: ptr32, s: ptr32) -> int:
         top -= 25
         c = 0
         done = 0
-        while done < int(s[10]):
-            at = head + piece * int(s[21]) + (c >> 1)
+        while done < int(s[_S_GROUP]):
+            at = head + piece * int(s[_S_WIDTH4]) + (c >> 1)
             turn = 0
             while turn < 2:
                 if turn:
-                    n = int(ptr8(base + int(s[15]) + at)[0])
+                    n = int(ptr8(base + int(s[_S_V4]) + at)[0])
                 else:
-                    n = int(ptr8(base + int(s[12]) + at)[0])
+                    n = int(ptr8(base + int(s[_S_K4]) + at)[0])
                 if c & 1:
                     n = n >> 4
                 n = n & 15
@@ -842,11 +917,11 @@ def open_row(buf: ptr8, k: ptr32, v: ptr32, s: ptr32) -> int:
             x = ptr16(int(x) + 4)
             done += 1
             c += 1
-            if c == int(s[8]):
+            if c == int(s[_S_SLICE]):
                 c = 0
                 piece += 1
-                if piece == int(s[9]):
+                if piece == int(s[_S_SLICES]):
                     piece = 0
-                    head += int(s[18])
+                    head += int(s[_S_HEAD4])
         group += 1
     return 0

@@ -5,36 +5,74 @@ from micropython import const
 
 _WIDE = const(0)
 
+# fields: attend, run, v_run, sparse, query, encode, layer
+_N = const(0)
+_VCODES = const(6)
+_DOTS = const(11)
+_UNITS = const(15)
+_SUMS = const(16)
+_SLICE = const(19)
+_V_ROW = const(39)
+_V_WIDTH = const(40)
+_V_RUNS = const(41)
+_V_RUN_CODES = const(0)
+_V_RUN_COUNT = const(1)
+_V_RUN_WORDS = const(2)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_E_GROUP = const(4)
+_E_WIDTH = const(5)
+_E_BYTES = const(6)
+_E_SLICES = const(7)
+_E_HEAD = const(8)
+_E_STRIDE = const(9)
+_E_ROW = const(10)
+_E_CODES = const(11)
+_E_PLANE = const(12)
+_E_MASK31 = const(13)
+_E_V_BYTES = const(14)
+_E_V_HEAD = const(15)
+_E_V_ROW = const(16)
+_E_V_CODES = const(17)
+_E_TABLE = const(18)
+_LAYER_CODES = const(0)
+_LAYER_K_SHIFT = const(1)
+_LAYER_V_SHIFT = const(2)
+_LAYER_WORDS = const(3)
+# end of fields
+
 
 @micropython.viper
 def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
     base = int(out)
-    layer = ptr32(int(e) + 72 + int(e[0]) * 12)
-    mask31 = int(e[13])
+    layer = ptr32(int(e) + 4 * _E_TABLE + int(e[_E_LAYER]) * (4 * _LAYER_WORDS))
+    mask31 = int(e[_E_MASK31])
     value = 0
     while value < 2:
-        shift = int(layer[1])
+        shift = int(layer[_LAYER_K_SHIFT])
         x = int(k)
-        head = base + int(layer[0]) + int(e[1]) * int(e[10])
-        scale_at = base + int(layer[0]) + int(e[11]) + (int(e[1]) << 1)
-        slice_bytes = int(e[6])
+        head = base + int(layer[_LAYER_CODES]) + int(e[_E_SLOT]) * int(e[_E_ROW])
+        scale_at = base + int(layer[_LAYER_CODES]) + int(e[_E_CODES]) + (int(e[_E_SLOT]) << 1)
+        slice_bytes = int(e[_E_BYTES])
         most = 127
         if value:
-            shift = int(layer[2])
+            shift = int(layer[_LAYER_V_SHIFT])
             x = int(v)
-            head = base + int(layer[0]) + int(e[12])
-            scale_at = head + int(e[17]) + (int(e[1]) << 1)
-            head += int(e[1]) * int(e[16])
-            slice_bytes = int(e[14])
+            head = base + int(layer[_LAYER_CODES]) + int(e[_E_PLANE])
+            scale_at = head + int(e[_E_V_CODES]) + (int(e[_E_SLOT]) << 1)
+            head += int(e[_E_SLOT]) * int(e[_E_V_ROW])
+            slice_bytes = int(e[_E_V_BYTES])
             most = 7
-        x += int(e[2]) << (1 if shift else 2)
+        x += int(e[_E_AT]) << (1 if shift else 2)
         piece = 0
-        groups = int(e[3]) // int(e[4])  # viper: allow divide because a group has values
+        groups = int(e[_E_COUNT]) // int(e[_E_GROUP])  # viper: allow divide because a group has values
         while groups:
             groups -= 1
             # Largest magnitude of the group, as 24 bits and an exponent.
             big = 0
-            n = int(e[4])
+            n = int(e[_E_GROUP])
             if shift:
                 p16 = ptr16(x)
                 while n:
@@ -92,19 +130,19 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                     half = ((se + 25) << 10) + sm - 1024
             p16 = ptr16(scale_at)
             p16[0] = half
-            scale_at += int(e[9])
+            scale_at += int(e[_E_STRIDE])
             two = sm << 1
             inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
             # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over. A code of V is
             # first put in the low nibble with 8 above it, to which the next one is added.
-            pieces = int(e[4]) // int(e[5])  # viper: allow divide because a piece has values
+            pieces = int(e[_E_GROUP]) // int(e[_E_WIDTH])  # viper: allow divide because a piece has values
             while pieces:
                 pieces -= 1
                 out = ptr8(head + piece * slice_bytes)
                 pad = 128 + (value << 3)
                 above = 0
                 end = int(out) + slice_bytes
-                c = int(e[5])
+                c = int(e[_E_WIDTH])
                 while c:
                     if shift:
                         w = int(ptr16(x)[0])
@@ -148,9 +186,9 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                     out[0] = pad
                     out = ptr8(int(out) + 1)
                 piece += 1
-                if piece == int(e[7]):
+                if piece == int(e[_E_SLICES]):
                     piece = 0
-                    head += int(e[15]) if value else int(e[8])
+                    head += int(e[_E_V_HEAD]) if value else int(e[_E_HEAD])
         value += 1
     return 0
 
@@ -159,11 +197,11 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
 def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
     base = int(v)
     m = m & 0xF000F0
-    row = int(a[39])
-    width = int(a[40])
+    row = int(a[_V_ROW])
+    width = int(a[_V_WIDTH])
     col = 0
     while col < width:
-        o = ptr32(base + int(a[16]) + (col << 3))
+        o = ptr32(base + int(a[_SUMS]) + (col << 3))
         o[0] = 0
         o[1] = 0
         o[2] = 0
@@ -172,10 +210,10 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
         o[5] = 0
         o[6] = 0
         o[7] = 0
-        sh = ptr32(base + int(a[15]))
-        p = ptr32(base + int(a[11]))
-        r = ptr32(int(a) + int(a[41]))
-        total = int(a[0])
+        sh = ptr32(base + int(a[_UNITS]))
+        p = ptr32(base + int(a[_DOTS]))
+        v_run = ptr32(int(a) + int(a[_V_RUNS]))
+        total = int(a[_N])
         n = 0
         s0 = 0
         s1 = 0
@@ -189,9 +227,11 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
             total -= batch
             while batch:
                 if n == 0:
-                    v = ptr32(base + int(a[6]) + int(a[19]) * width + col + int(r[0]))
-                    n = int(r[1])
-                    r = ptr32(int(r) + 8)
+                    v = ptr32(
+                        base + int(a[_VCODES]) + int(a[_SLICE]) * width + col + int(v_run[_V_RUN_CODES])
+                    )
+                    n = int(v_run[_V_RUN_COUNT])
+                    v_run = ptr32(int(v_run) + 4 * _V_RUN_WORDS)
                     continue
                 k = n
                 if batch < k:

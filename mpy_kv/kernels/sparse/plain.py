@@ -4,42 +4,55 @@ encode and av; the others are those of int8 (mpy_kv/kernels/plain.py, whose boun
 int8; V as the package says.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from ...cpython import const
+
 import struct
 
-from ..params import (
-    DOTS,
-    E_AT,
-    E_BYTES,
-    E_CODES,
-    E_COUNT,
-    E_GROUP,
-    E_HEAD,
-    E_LAYER,
-    E_PLANE,
-    E_ROW,
-    E_SLICES,
-    E_SLOT,
-    E_STRIDE,
-    E_TABLE,
-    E_V_CODES,
-    E_V_HEAD,
-    E_V_ROW,
-    E_WIDTH,
-    HEAD_DIM,
-    QUERIES,
-    QUERY,
-    RUNS,
-    SLICE,
-    SLICE_WIDTH,
-    SUMS,
-    TOO_LARGE,
-    UNITS,
-    V_ROW,
-    V_RUNS,
-    V_TOO_LARGE,
-    VCODES,
-)
+from ..params import TOO_LARGE, V_TOO_LARGE
 from ..plain import code_of, get32, group_scale, put16, put32
+
+# fields: attend, v_run, sparse, encode, layer
+_RUNS = const(1)
+_VCODES = const(6)
+_DOTS = const(11)
+_UNITS = const(15)
+_SUMS = const(16)
+_QUERY = const(17)
+_SLICE = const(19)
+_SLICE_WIDTH = const(31)
+_HEAD_DIM = const(32)
+_V_ROW = const(39)
+_V_RUNS = const(41)
+_QUERIES = const(42)
+_V_RUN_COUNT = const(1)
+_V_RUN_WORDS = const(2)
+_SPARSE_GROUP = const(1)
+_SPARSE_STRIDE = const(2)
+_SPARSE_WORDS = const(3)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_E_GROUP = const(4)
+_E_WIDTH = const(5)
+_E_BYTES = const(6)
+_E_SLICES = const(7)
+_E_HEAD = const(8)
+_E_STRIDE = const(9)
+_E_ROW = const(10)
+_E_CODES = const(11)
+_E_PLANE = const(12)
+_E_V_HEAD = const(15)
+_E_V_ROW = const(16)
+_E_V_CODES = const(17)
+_E_TABLE = const(18)
+_LAYER_K_SHIFT = const(1)
+_LAYER_V_SHIFT = const(2)
+_LAYER_WORDS = const(3)
+# end of fields
 
 _BATCH = 8
 
@@ -50,17 +63,17 @@ def encode(buf, k, v, e):
     Of a group of n values the n // 4 of the smallest magnitude are dropped, of equal ones the higher channel
     first. Scale and codes are those of the whole group in int8; float32 denormals count as 0.
     """
-    table = E_TABLE + 3 * e[E_LAYER]
-    codes = e[table] + e[E_SLOT] * e[E_ROW]
-    scales = e[table] + e[E_CODES] + 2 * e[E_SLOT]
-    if not _encode(buf, k, e, codes, scales, e[table + 1]):
+    table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
+    codes = e[table] + e[_E_SLOT] * e[_E_ROW]
+    scales = e[table] + e[_E_CODES] + 2 * e[_E_SLOT]
+    if not _encode(buf, k, e, codes, scales, e[table + _LAYER_K_SHIFT]):
         return TOO_LARGE
-    plane = e[table] + e[E_PLANE]
-    row = plane + e[E_SLOT] * e[E_V_ROW]
-    scale_at = plane + e[E_V_CODES] + 2 * e[E_SLOT]
-    shift = e[table + 2]
-    n = e[E_GROUP]
-    for at in range(e[E_AT], e[E_AT] + e[E_COUNT], n):
+    plane = e[table] + e[_E_PLANE]
+    row = plane + e[_E_SLOT] * e[_E_V_ROW]
+    scale_at = plane + e[_E_V_CODES] + 2 * e[_E_SLOT]
+    shift = e[table + _LAYER_V_SHIFT]
+    n = e[_E_GROUP]
+    for at in range(e[_E_AT], e[_E_AT] + e[_E_COUNT], n):
         scale = group_scale(v, at, n, shift, 127)
         if scale is None:
             return V_TOO_LARGE
@@ -68,15 +81,15 @@ def encode(buf, k, v, e):
         put16(buf, scale_at, half)
         sizes = [_size(v[at + c], shift) for c in range(n)]
         kept = sorted(range(n), key=lambda c: (0 - sizes[c], c))[: n - n // 4]
-        for i in range(e[E_V_ROW]):
+        for i in range(e[_E_V_ROW]):
             buf[row + i] = 0 if i < (n + 7) // 8 else 128
         out = row + (n + 7) // 8
         for c in sorted(kept):
             buf[row + c // 8] |= 1 << c % 8
             buf[out] = 128 + code_of(v, at + c, shift, sm, se)
             out += 1
-        row += e[E_V_HEAD]
-        scale_at += e[E_STRIDE]
+        row += e[_E_V_HEAD]
+        scale_at += e[_E_STRIDE]
     return 0
 
 
@@ -90,24 +103,24 @@ def _size(x, shift):
 
 def _encode(buf, x, e, head, scale_at, shift):
     """Whether a key could be stored: codes of head 0 at `head`, scale of group 0 at `scale_at`."""
-    at = e[E_AT]
+    at = e[_E_AT]
     piece = 0
-    for _ in range(e[E_COUNT] // e[E_GROUP]):
-        scale = group_scale(x, at, e[E_GROUP], shift, 127)
+    for _ in range(e[_E_COUNT] // e[_E_GROUP]):
+        scale = group_scale(x, at, e[_E_GROUP], shift, 127)
         if scale is None:
             return False
         half, sm, se = scale
         put16(buf, scale_at, half)
-        scale_at += e[E_STRIDE]
-        for _ in range(e[E_GROUP] // e[E_WIDTH]):
-            out = head + piece * e[E_BYTES]
-            for c in range(e[E_BYTES]):
-                buf[out + c] = 128 + (code_of(x, at + c, shift, sm, se) if c < e[E_WIDTH] else 0)
-            at += e[E_WIDTH]
+        scale_at += e[_E_STRIDE]
+        for _ in range(e[_E_GROUP] // e[_E_WIDTH]):
+            out = head + piece * e[_E_BYTES]
+            for c in range(e[_E_BYTES]):
+                buf[out + c] = 128 + (code_of(x, at + c, shift, sm, se) if c < e[_E_WIDTH] else 0)
+            at += e[_E_WIDTH]
             piece += 1
-            if piece == e[E_SLICES]:
+            if piece == e[_E_SLICES]:
                 piece = 0
-                head += e[E_HEAD]
+                head += e[_E_HEAD]
     return True
 
 
@@ -117,26 +130,26 @@ def av(buf, same, mask, a):
     Arguments as int8's; `mask` is not read. A channel that is not kept counts as the byte 128, and so do
     those behind the slice up to a multiple of 8.
     """
-    own = a[V_RUNS] // 4 - 3
-    group = a[own + 1]
-    first = (a[QUERY] - a[QUERIES]) // a[own] * a[HEAD_DIM] + a[SLICE] * a[SLICE_WIDTH]
-    start = a[VCODES] + first // group * a[own + 2]
+    own = a[_V_RUNS] // 4 - _SPARSE_WORDS
+    group = a[own + _SPARSE_GROUP]
+    first = (a[_QUERY] - a[_QUERIES]) // a[own] * a[_HEAD_DIM] + a[_SLICE] * a[_SLICE_WIDTH]
+    start = a[_VCODES] + first // group * a[own + _SPARSE_STRIDE]
     first %= group
     rows = []
-    for r in range(a[RUNS]):
-        run = a[V_RUNS] // 4 + 2 * r
-        for i in range(a[run + 1]):
-            row = start + a[run] + i * a[V_ROW]
-            rows.append(_bytes(buf, row, group, first, a[SLICE_WIDTH]))
+    for r in range(a[_RUNS]):
+        run = a[_V_RUNS] // 4 + _V_RUN_WORDS * r
+        for i in range(a[run + _V_RUN_COUNT]):
+            row = start + a[run] + i * a[_V_ROW]
+            rows.append(_bytes(buf, row, group, first, a[_SLICE_WIDTH]))
     for c in range(len(rows[0])):
         total = 0
         for b in range(0, len(rows), _BATCH):
             lane = 0
             for t in range(b, min(b + _BATCH, len(rows))):
-                lane += rows[t][c] * get32(buf, a[DOTS] + 4 * t)
-            w = get32(buf, a[UNITS] + 4 * (b // _BATCH))
+                lane += rows[t][c] * get32(buf, a[_DOTS] + 4 * t)
+            w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
             total += lane * (w & 0xFFFF) >> (w >> 16)
-        put32(buf, a[SUMS] + 4 * c, total)
+        put32(buf, a[_SUMS] + 4 * c, total)
     return 0
 
 

@@ -5,29 +5,73 @@ from micropython import const
 
 _WIDE = const(0)
 
+# fields: attend, run, v_run, sparse, query, encode, layer
+_N = const(0)
+_VCODES = const(6)
+_DOTS = const(11)
+_UNITS = const(15)
+_SUMS = const(16)
+_QUERY = const(17)
+_SLICE = const(19)
+_SLICE_WIDTH = const(31)
+_HEAD_DIM = const(32)
+_V_ROW = const(39)
+_V_RUNS = const(41)
+_QUERIES = const(42)
+_V_RUN_CODES = const(0)
+_V_RUN_COUNT = const(1)
+_V_RUN_WORDS = const(2)
+_SPARSE_QUERIES = const(0)
+_SPARSE_GROUP = const(1)
+_SPARSE_STRIDE = const(2)
+_SPARSE_WORDS = const(3)
+_E_LAYER = const(0)
+_E_SLOT = const(1)
+_E_AT = const(2)
+_E_COUNT = const(3)
+_E_GROUP = const(4)
+_E_WIDTH = const(5)
+_E_BYTES = const(6)
+_E_SLICES = const(7)
+_E_HEAD = const(8)
+_E_STRIDE = const(9)
+_E_ROW = const(10)
+_E_CODES = const(11)
+_E_PLANE = const(12)
+_E_MASK31 = const(13)
+_E_V_HEAD = const(15)
+_E_V_ROW = const(16)
+_E_V_CODES = const(17)
+_E_TABLE = const(18)
+_LAYER_CODES = const(0)
+_LAYER_K_SHIFT = const(1)
+_LAYER_V_SHIFT = const(2)
+_LAYER_WORDS = const(3)
+# end of fields
+
 
 @micropython.viper
 def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
     base = int(out)
-    layer = ptr32(int(e) + 72 + int(e[0]) * 12)
-    mask31 = int(e[13])
+    layer = ptr32(int(e) + 4 * _E_TABLE + int(e[_E_LAYER]) * (4 * _LAYER_WORDS))
+    mask31 = int(e[_E_MASK31])
     # First scales and bitmaps, then codes: a loop around both would be longer than a branch can jump.
     refused = 0
     value = 0
     while value < 2:
-        shift = int(layer[1])
+        shift = int(layer[_LAYER_K_SHIFT])
         x = int(k)
-        row = base + int(layer[0]) + int(e[12])
-        scale_at = base + int(layer[0]) + int(e[11])
+        row = base + int(layer[_LAYER_CODES]) + int(e[_E_PLANE])
+        scale_at = base + int(layer[_LAYER_CODES]) + int(e[_E_CODES])
         if value:
-            shift = int(layer[2])
+            shift = int(layer[_LAYER_V_SHIFT])
             x = int(v)
-            scale_at = row + int(e[17])
-            row += int(e[1]) * int(e[16])
-        scale_at += int(e[1]) << 1
+            scale_at = row + int(e[_E_V_CODES])
+            row += int(e[_E_SLOT]) * int(e[_E_V_ROW])
+        scale_at += int(e[_E_SLOT]) << 1
         step = 2 if shift else 4
-        x += int(e[2]) * step
-        groups = int(e[3]) // int(e[4])  # viper: allow divide because a group has values
+        x += int(e[_E_AT]) * step
+        groups = int(e[_E_COUNT]) // int(e[_E_GROUP])  # viper: allow divide because a group has values
         while groups:
             groups -= 1
             big = 0
@@ -35,14 +79,14 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
             # in the row meanwhile, descending. They need no more bytes than it has.
             least = 0
             end = row
-            n = (int(e[4]) >> 2) * value
+            n = (int(e[_E_GROUP]) >> 2) * value
             if n:
                 least = mask31
                 while n > 1:
                     ptr32(end)[0] = least
                     end += 4
                     n -= 1
-            n = int(e[4])
+            n = int(e[_E_GROUP])
             while n:
                 if shift:
                     w = int(ptr16(x)[0])
@@ -100,10 +144,10 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                     half = ((se + 25) << 10) + sm - 1024
             p16 = ptr16(scale_at)
             p16[0] = half
-            scale_at += int(e[9])
+            scale_at += int(e[_E_STRIDE])
             if value:
                 # How many are dropped that are as large as the largest of those.
-                n = int(e[4])
+                n = int(e[_E_GROUP])
                 equal = n >> 2
                 p32 = ptr32(row)
                 while int(p32) < end:
@@ -133,40 +177,40 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                         else:
                             bits += 1
                 out = ptr8(row)
-                n = int(e[4])
+                n = int(e[_E_GROUP])
                 while n > 0:
                     out[0] = bits
                     out = ptr8(int(out) + 1)
                     bits = bits >> 8
                     n -= 8
-                row += int(e[15])
+                row += int(e[_E_V_HEAD])
         value += 1
     if refused:
         return refused
     value = 0
     while value < 2:
-        shift = int(layer[1])
+        shift = int(layer[_LAYER_K_SHIFT])
         x = int(k)
-        row = base + int(layer[0]) + int(e[1]) * int(e[10])
-        scale_at = base + int(layer[0]) + int(e[11])
-        count = int(e[5])
+        row = base + int(layer[_LAYER_CODES]) + int(e[_E_SLOT]) * int(e[_E_ROW])
+        scale_at = base + int(layer[_LAYER_CODES]) + int(e[_E_CODES])
+        count = int(e[_E_WIDTH])
         if value:
-            shift = int(layer[2])
+            shift = int(layer[_LAYER_V_SHIFT])
             x = int(v)
-            row = base + int(layer[0]) + int(e[12])
-            scale_at = row + int(e[17])
-            row += int(e[1]) * int(e[16])
-            count = int(e[4])
-        scale_at += int(e[1]) << 1
-        x += int(e[2]) << (1 if shift else 2)
-        left = int(e[3])
-        pieces = int(e[7])
+            row = base + int(layer[_LAYER_CODES]) + int(e[_E_PLANE])
+            scale_at = row + int(e[_E_V_CODES])
+            row += int(e[_E_SLOT]) * int(e[_E_V_ROW])
+            count = int(e[_E_GROUP])
+        scale_at += int(e[_E_SLOT]) << 1
+        x += int(e[_E_AT]) << (1 if shift else 2)
+        left = int(e[_E_COUNT])
+        pieces = int(e[_E_SLICES])
         group = 0
         while left:
             if group == 0:
-                group = int(e[4])
+                group = int(e[_E_GROUP])
                 sm = int(ptr16(scale_at)[0])
-                scale_at += int(e[9])
+                scale_at += int(e[_E_STRIDE])
                 se = (sm >> 10) - 25
                 if se > -25:
                     sm = (sm & 1023) | 1024
@@ -180,11 +224,11 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
             left -= count
             # Of a key all is kept.
             out = ptr8(row)
-            end = row + int(e[6])
+            end = row + int(e[_E_BYTES])
             bits = 0 - 1
             if value:
                 out = ptr8(row + (count + 7 >> 3))
-                end = row + int(e[16])
+                end = row + int(e[_E_V_ROW])
                 bits = int(ptr32(row)[0])
             # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
             c = count
@@ -226,14 +270,14 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                 out[0] = 128
                 out = ptr8(int(out) + 1)
             if value:
-                row += int(e[15])
+                row += int(e[_E_V_HEAD])
             else:
                 # To the next slice, or the next head's first.
                 row = end
                 pieces -= 1
                 if pieces == 0:
-                    pieces = int(e[7])
-                    row += int(e[8]) - int(e[6]) * pieces
+                    pieces = int(e[_E_SLICES])
+                    row += int(e[_E_HEAD]) - int(e[_E_BYTES]) * pieces
         value += 1
     return 0
 
@@ -241,17 +285,17 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
 @micropython.viper
 def av(v: ptr8, p: ptr32, m: int, a: ptr32) -> int:
     base = int(v)
-    own = ptr32(int(a) + int(a[41]) - 12)
-    n = int(own[0])
-    n = (int(a[17]) - int(a[42])) // n  # viper: allow divide because a query record has bytes
-    first = n * int(a[32]) + int(a[19]) * int(a[31])
-    n = first // int(own[1])  # viper: allow divide because a group has values
-    start = base + int(a[6]) + n * int(own[2])
-    first -= n * int(own[1])
-    skip = (int(own[1]) + 7) >> 3
-    row = int(a[39])
-    o = ptr32(base + int(a[16]))
-    left = int(a[31])
+    own = ptr32(int(a) + int(a[_V_RUNS]) - 4 * _SPARSE_WORDS)
+    n = int(own[_SPARSE_QUERIES])
+    n = (int(a[_QUERY]) - int(a[_QUERIES])) // n  # viper: allow divide because a query record has bytes
+    first = n * int(a[_HEAD_DIM]) + int(a[_SLICE]) * int(a[_SLICE_WIDTH])
+    n = first // int(own[_SPARSE_GROUP])  # viper: allow divide because a group has values
+    start = base + int(a[_VCODES]) + n * int(own[_SPARSE_STRIDE])
+    first -= n * int(own[_SPARSE_GROUP])
+    skip = (int(own[_SPARSE_GROUP]) + 7) >> 3
+    row = int(a[_V_ROW])
+    o = ptr32(base + int(a[_SUMS]))
+    left = int(a[_SLICE_WIDTH])
     while left > 0:
         o[0] = 0
         o[1] = 0
@@ -265,10 +309,10 @@ def av(v: ptr8, p: ptr32, m: int, a: ptr32) -> int:
         within = 255
         if left < 8:
             within = (1 << left) - 1
-        sh = ptr32(base + int(a[15]))
-        y = ptr32(base + int(a[11]))
-        r = ptr32(int(a) + int(a[41]))
-        total = int(a[0])
+        sh = ptr32(base + int(a[_UNITS]))
+        y = ptr32(base + int(a[_DOTS]))
+        v_run = ptr32(int(a) + int(a[_V_RUNS]))
+        total = int(a[_N])
         n = 0
         at = 0
         s0 = 0
@@ -283,9 +327,9 @@ def av(v: ptr8, p: ptr32, m: int, a: ptr32) -> int:
             total -= batch
             while batch:
                 if n == 0:
-                    at = start + int(r[0])
-                    n = int(r[1])
-                    r = ptr32(int(r) + 8)
+                    at = start + int(v_run[_V_RUN_CODES])
+                    n = int(v_run[_V_RUN_COUNT])
+                    v_run = ptr32(int(v_run) + 4 * _V_RUN_WORDS)
                     continue
                 k = n
                 if batch < k:

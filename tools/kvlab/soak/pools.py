@@ -16,7 +16,6 @@ from kvlab.engine.state import arrays_of
 from kvlab.soak.subject import Subject
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, KVError, Locked, PoolFull
-from mpy_kv.pools.fixed import TOP
 
 BAD_SIZES = (0, -1, 1 << 30, 1 << 31, (1 << 32) - 1, True, 1.5, None, "4")
 BAD_ALIGNS = (0, -4, 3, 12, True, 4.0, None, "4")
@@ -315,7 +314,9 @@ class PoolSubject(Subject):
 class FixedSubject(PoolSubject):
     def state(self) -> list[Any]:
         """Without what lies above the top of the stack of free blocks, which means nothing."""
-        return [*super().state()[:1], self.pool._meta[:], self.pool._word[: self.pool._meta[TOP]]]
+        pool = self.pool
+        top = pool.n_blocks + pool.free_bytes() // pool.block_bytes
+        return [*super().state()[:1], pool._meta[:], pool._word[:top]]
 
 
 class RegionSubject(PoolSubject):

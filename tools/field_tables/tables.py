@@ -1,0 +1,16 @@
+"""All tables, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+from field_tables import kernels, state
+from field_tables.table import Table
+
+ALL: Mapping[str, Table] = {table.name: table for table in (*kernels.TABLES, *state.TABLES)}
+
+
+def of(*names: str) -> SimpleNamespace:
+    """The indexes of these tables by the names of their fields, for tests and tools."""
+    return SimpleNamespace(**{name: index for table in names for name, index, _ in ALL[table].indexes()})
