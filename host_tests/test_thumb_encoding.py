@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from thumb_encoding import encode
 
 from kvlab.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+from kernelgen.encode import encode  # noqa: E402
 
 FILES = sorted(path for folder in ("mpy_kv", "boards/apps") for path in (ROOT / folder).rglob("thumb.py"))
 
@@ -46,11 +51,34 @@ def test_the_encoder_refuses(text: str) -> None:
         encode(text)
 
 
+def numbers(path: Path) -> list[tuple[int, str]]:
+    """(halfword, what it says it is) of a file's instructions that are numbers; a second remark is free."""
+    lines = [line.strip() for line in path.read_text().splitlines() if line.strip().startswith("data(")]
+    found = [re.fullmatch(r"data\(2, (0x[0-9A-F]{4})\)  # (.+?)(?:  .+)?", line) for line in lines]
+    assert all(found), [line for line, match in zip(lines, found) if not match]
+    return [(int(match[1], 16), match[2]) for match in found if match]
+
+
 @pytest.mark.parametrize("path", FILES, ids=[path.relative_to(ROOT).as_posix() for path in FILES])
 def test_numbers_are_what_they_say(path: Path) -> None:
-    lines = [line.strip() for line in path.read_text().splitlines() if line.strip().startswith("data(")]
-    assert lines
-    for line in lines:
-        found = re.fullmatch(r"data\(2, (0x[0-9A-F]{4})\)  # (.+)", line)
-        assert found, line
-        assert int(found[1], 16) == encode(found[2]), line
+    found = numbers(path)
+    assert found
+    for number, text in found:
+        assert number == encode(text), text
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-as"), reason="no arm-none-eabi-as")
+def test_numbers_are_those_of_gnu_as(tmp_path: Path) -> None:
+    words = sorted({pair for path in FILES for pair in numbers(path)})
+    lines = [".syntax unified", ".thumb"]
+    for _, text in words:
+        lines.append(re.sub(r"(?<=[ \[,])(\d+)", r"#\1", re.sub(r"^(add|sub) sp, ", r"\1 sp, sp, ", text)))
+    source, binary = tmp_path / "words.s", tmp_path / "words.o"
+    source.write_text("\n".join(lines) + "\n")
+    subprocess.run(["arm-none-eabi-as", "-mcpu=cortex-m0", source, "-o", binary], check=True)
+    copy = ["arm-none-eabi-objcopy", "-O", "binary", "-j", ".text", binary, tmp_path / "words"]
+    subprocess.run(copy, check=True)
+    raw = (tmp_path / "words").read_bytes()
+    given = [int.from_bytes(raw[2 * i : 2 * i + 2], "little") for i in range(len(words))]
+    assert given == [number for number, _ in words]

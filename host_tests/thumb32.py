@@ -8,12 +8,15 @@ the ARMv6-M Architecture Reference Manual. `steps` of a kernel counts the instru
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import thumb_encoding
 import viper32
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+from kernelgen import encode  # noqa: E402
 
 MASK = 0xFFFFFFFF
 SP, LR = 13, 14
@@ -54,7 +57,7 @@ def operand(node: ast.expr) -> Any:
 
 
 def decode(half: int) -> tuple[str, list]:
-    """An instruction given as a number: those that thumb_encoding knows."""
+    """An instruction given as a number: those that kernelgen's encoder knows."""
     low = [Register(half >> at & 7) for at in (0, 3, 6, 8)]
     if half >> 12 == 0xC:
         names = [Register(n) for n in range(8) if half >> n & 1]
@@ -64,11 +67,11 @@ def decode(half: int) -> tuple[str, list]:
     if half >> 8 == 0xB0:
         return ("sub" if half & 0x80 else "add") + " sp", [(half & 127) * 4]
     if half >> 8 == 0xB2:
-        return next(op for op, base in thumb_encoding.EXTEND.items() if base == half & 0xFFC0), low[:2]
+        return next(op for op, base in encode.EXTEND.items() if base == half & 0xFFC0), low[:2]
     if half >> 8 in (0x44, 0x45):
         operands = [Register(half >> 4 & 8 | half & 7), Register(half >> 3 & 15)]
         return ("add high" if half >> 8 == 0x44 else "cmp"), operands
-    for op, base in thumb_encoding.BY_REGISTER.items():
+    for op, base in encode.BY_REGISTER.items():
         if base == half & 0xFE00:
             return op, [low[0], [low[1], low[2]]]
     raise AssertionError(f"{half:#06x}")
@@ -166,7 +169,7 @@ class Core:
             r[SP] += first if op == "add sp" else -first
         elif op == "add high":
             r[first] = r[first] + r[operands[1]] & MASK
-        elif op in thumb_encoding.EXTEND:
+        elif op in encode.EXTEND:
             bits = 16 if op[3] == "h" else 8
             x = r[operands[1]] & (1 << bits) - 1
             r[first] = (x - (x >> bits - 1 << bits) if op[0] == "s" else x) & MASK

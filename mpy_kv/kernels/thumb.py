@@ -1,9 +1,10 @@
+# Made by `python tools/generate_kernels.py --write` from tools/kernelgen/sources/int8.py: change that.
 """The kernels of plain.py in Thumb assembler: same bits, about a third of viper's instructions and memory.
 
-ARMv6-M only, so RP2040 and RP2350 run the same code. Indexes into `a` and `e` are those of params.py, times
-four; bounds B1..B6 those of plain.py. `data(2, ...)` is an instruction that MicroPython's assembler lacks,
-written beside it in the assembler's own words. r8 and above hold what a loop only adds, compares or copies;
-r8 to r11 belong to the caller and are saved, r12 and lr are free. sp[4 * i] is word i of the frame.
+ARMv6-M only, so RP2040 and RP2350 run the same code. Bounds B1..B6 are those of plain.py, fields those of
+params.py. `data(2, ...)` is an instruction that MicroPython's assembler lacks, written beside it in the
+assembler's own words. r8 and above hold what a loop only adds, compares or copies; r8 to r11 belong to the
+caller and are saved, r12 and lr are free.
 """
 
 import micropython
@@ -11,83 +12,84 @@ import micropython
 
 @micropython.asm_thumb
 def qk(r0, r1, r2, r3):
-    # r0 codes, r1 mask, r2 r3 r4 r8 query words, r9 result, r10 its end in this run, r11 constant, r12 gap
-    # sp: a, buffer, column, run, runs left, columns
+    # r0 buffer, r1 _same, r2 mask, r3 attend
+    # r0 codes, r1 mask, r2 r3 r4 r8 query words, r9 result, r10 its end in this run, r11 constant, r12
+    # gap
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB086)  # sub sp, 24
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x9001)  # str r0, [sp, 4]
+    data(2, 0x9300)  # str r3, [sp, 0]  a
+    data(2, 0x9001)  # str r0, [sp, 4]  buffer
     mov(r1, r2)
-    ldr(r4, [r3, 16])
+    ldr(r4, [r3, 16])  # WIDTH
     add(r4, 7)
     lsr(r4, r4, 3)
     lsl(r4, r4, 3)
-    data(2, 0x9405)  # str r4, [sp, 20]
+    data(2, 0x9405)  # str r4, [sp, 20]  columns
     mov(r4, 0)
-    data(2, 0x9402)  # str r4, [sp, 8]
+    data(2, 0x9402)  # str r4, [sp, 8]  column
     label(COLUMN)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    ldr(r4, [r3, 44])
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    ldr(r4, [r3, 44])  # DOTS
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
     add(r4, r4, r5)
     mov(r9, r4)
-    ldr(r4, [r3, 4])
-    data(2, 0x9404)  # str r4, [sp, 16]
+    ldr(r4, [r3, 4])  # RUNS
+    data(2, 0x9404)  # str r4, [sp, 16]  runs_left
     mov(r4, r3)
-    add(r4, 172)
-    data(2, 0x9403)  # str r4, [sp, 12]
+    add(r4, 172)  # RUN
+    data(2, 0x9403)  # str r4, [sp, 12]  run
     label(RUN)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    data(2, 0x9E01)  # ldr r6, [sp, 4]
-    data(2, 0x9F03)  # ldr r7, [sp, 12]
-    ldr(r4, [r3, 68])
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    data(2, 0x9E01)  # ldr r6, [sp, 4]  buffer
+    data(2, 0x9F03)  # ldr r7, [sp, 12]  run
+    ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r6)
-    add(r4, 16)
-    ldr(r5, [r7, 12])
+    add(r4, 16)  # QUERY_WORDS
+    ldr(r5, [r7, 12])  # RUN_SINKS
     cmp(r5, 0)
-    beq(WINDOW)
-    ldr(r5, [r3, 72])
+    beq(L1)
+    ldr(r5, [r3, 72])  # SINK_QUERY
     add(r4, r4, r5)
-    label(WINDOW)
-    ldr(r5, [r3, 76])
+    label(L1)
+    ldr(r5, [r3, 76])  # SLICE
     lsl(r0, r5, 2)
     data(2, 0x5820)  # ldr r0, [r4, r0]
     mov(r11, r0)
-    ldr(r0, [r3, 12])
+    ldr(r0, [r3, 12])  # SLICES
     lsl(r0, r0, 2)
     add(r4, r4, r0)
-    data(2, 0x9805)  # ldr r0, [sp, 20]
+    data(2, 0x9805)  # ldr r0, [sp, 20]  columns
     mul(r0, r5)
-    data(2, 0x9A02)  # ldr r2, [sp, 8]
+    data(2, 0x9A02)  # ldr r2, [sp, 8]  column
     add(r0, r0, r2)
     lsl(r0, r0, 1)
     add(r4, r4, r0)
-    ldr(r0, [r3, 16])
+    ldr(r0, [r3, 16])  # WIDTH
     mul(r0, r5)
     add(r0, r0, r2)
     add(r0, r0, r6)
-    ldr(r5, [r3, 20])
+    ldr(r5, [r3, 20])  # CODES
     add(r0, r0, r5)
-    ldr(r5, [r7, 0])
+    ldr(r5, [r7, 0])  # RUN_CODES
     add(r0, r0, r5)
-    ldr(r5, [r3, 8])
+    ldr(r5, [r3, 8])  # ROW
     sub(r5, 8)
     mov(r12, r5)
-    ldr(r5, [r7, 8])
+    ldr(r5, [r7, 8])  # RUN_COUNT
     lsl(r5, r5, 2)
     data(2, 0x444D)  # add r5, r9
     mov(r10, r5)
-    add(r7, 16)
-    data(2, 0x9703)  # str r7, [sp, 12]
+    add(r7, 16)  # RUN_WORDS
+    data(2, 0x9703)  # str r7, [sp, 12]  run
     ldr(r3, [r4, 4])
     ldr(r5, [r4, 12])
     mov(r8, r5)
     cmp(r2, 0)
-    bne(MORE)
+    bne(L2)
     ldr(r2, [r4, 0])
     ldr(r4, [r4, 8])
     label(FIRST)
@@ -119,8 +121,8 @@ def qk(r0, r1, r2, r3):
     mov(r9, r6)
     data(2, 0x4556)  # cmp r6, r10
     bne(FIRST)
-    b(NEXT)
-    label(MORE)  # columns after the first: added to the dot so far
+    b(L3)
+    label(L2)
     ldr(r2, [r4, 0])
     ldr(r4, [r4, 8])
     label(ADDED)
@@ -153,21 +155,21 @@ def qk(r0, r1, r2, r3):
     mov(r9, r6)
     data(2, 0x4556)  # cmp r6, r10
     bne(ADDED)
-    label(NEXT)
-    data(2, 0x9C04)  # ldr r4, [sp, 16]
+    label(L3)
+    data(2, 0x9C04)  # ldr r4, [sp, 16]  runs_left
     sub(r4, 1)
-    data(2, 0x9404)  # str r4, [sp, 16]
-    beq(RUNS)
+    data(2, 0x9404)  # str r4, [sp, 16]  runs_left
+    beq(L4)
     b(RUN)
-    label(RUNS)
-    data(2, 0x9C02)  # ldr r4, [sp, 8]
+    label(L4)
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 8)
-    data(2, 0x9402)  # str r4, [sp, 8]
-    data(2, 0x9D05)  # ldr r5, [sp, 20]
+    data(2, 0x9402)  # str r4, [sp, 8]  column
+    data(2, 0x9D05)  # ldr r5, [sp, 20]  columns
     cmp(r4, r5)
-    bge(END)
+    bge(L5)
     b(COLUMN)
-    label(END)
+    label(L5)
     data(2, 0xB006)  # add sp, 24
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -179,6 +181,7 @@ def qk(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def score(r0, r1, r2, r3):
+    # r0 buffer, r1 _same, r2 _spare, r3 attend
     # r0 dots, r1 scales, r2 dot shift, r3 tokens left, r6 result, r7 slice, r8 largest
     mov(r4, r8)
     mov(r5, r9)
@@ -189,25 +192,24 @@ def score(r0, r1, r2, r3):
     lsl(r7, r7, 30)
     neg(r7, r7)
     mov(r8, r7)
-    ldr(r7, [r3, 76])
-    ldr(r1, [r3, 56])
+    ldr(r7, [r3, 76])  # SLICE
+    ldr(r1, [r3, 56])  # SCALE_ROW
     mul(r1, r7)
-    ldr(r4, [r3, 48])
+    ldr(r4, [r3, 48])  # KSCALE
     add(r1, r1, r4)
     add(r1, r1, r0)
-    ldr(r4, [r3, 68])
+    ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r0)
-    ldr(r2, [r4, 8])
-    ldr(r6, [r3, 40])
+    ldr(r2, [r4, 8])  # QUERY_DOWN
+    ldr(r6, [r3, 40])  # SCORES
     add(r6, r6, r0)
-    ldr(r4, [r3, 44])
+    ldr(r4, [r3, 44])  # DOTS
     add(r0, r0, r4)
     mov(r12, r3)
-    ldr(r4, [r3, 12])
-    ldr(r3, [r3, 0])
+    ldr(r4, [r3, 12])  # SLICES
+    ldr(r3, [r3, 0])  # N
     cmp(r4, 1)
     bne(SINGLE)
-    # One slice: scores replace dots. Four tokens a turn, after the odd ones.
     mov(r4, 3)
     and_(r4, r3)
     beq(FOURS)
@@ -224,30 +226,30 @@ def score(r0, r1, r2, r3):
     ldrh(r3, [r1, 0])
     mul(r4, r3)
     data(2, 0x4544)  # cmp r4, r8
-    ble(A)
+    ble(L1)
     mov(r8, r4)
-    label(A)
+    label(L1)
     asr(r5, r2)
     ldrh(r3, [r1, 2])
     mul(r5, r3)
     data(2, 0x4545)  # cmp r5, r8
-    ble(B)
+    ble(L2)
     mov(r8, r5)
-    label(B)
+    label(L2)
     asr(r6, r2)
     ldrh(r3, [r1, 4])
     mul(r6, r3)
     data(2, 0x4546)  # cmp r6, r8
-    ble(C)
+    ble(L3)
     mov(r8, r6)
-    label(C)
+    label(L3)
     asr(r7, r2)
     ldrh(r3, [r1, 6])
     mul(r7, r3)
     data(2, 0x4547)  # cmp r7, r8
-    ble(D)
+    ble(L4)
     mov(r8, r7)
-    label(D)
+    label(L4)
     add(r1, 8)
     sub(r0, 16)
     data(2, 0xC0F0)  # stm r0!, {r4, r5, r6, r7}
@@ -262,29 +264,29 @@ def score(r0, r1, r2, r3):
     add(r1, 2)
     mul(r4, r5)
     cmp(r7, 0)
-    beq(ALONE)
+    beq(L5)
     ldr(r5, [r6, 0])
     add(r4, r4, r5)
-    label(ALONE)
+    label(L5)
     data(2, 0xC610)  # stm r6!, {r4}
     data(2, 0x4544)  # cmp r4, r8
-    ble(LESS)
+    ble(L6)
     mov(r8, r4)
-    label(LESS)
+    label(L6)
     sub(r3, 1)
     bne(SINGLE)
     mov(r3, r12)
-    ldr(r4, [r3, 12])
+    ldr(r4, [r3, 12])  # SLICES
     cmp(r4, 1)
     bne(END)
-    ldr(r3, [r3, 0])
+    ldr(r3, [r3, 0])  # N
     lsr(r3, r3, 2)
     lsl(r3, r3, 2)
     b(FOURS)
     label(END)
     mov(r3, r12)
     mov(r4, r8)
-    str(r4, [r3, 88])
+    str(r4, [r3, 88])  # MAX
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -295,49 +297,49 @@ def score(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def weights(r0, r1, r2, r3):
-    # r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs nothing,
+    # r0 buffer, r1 _same, r2 tables, r3 attend
+    # r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs
+    # nothing,
     # r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch
-    # sp: a, buffer, down, mantissa, exponent, tokens left, UNITS, unit, exponent of the batch, CORR, sum of
-    # weights low and high, scales, start of the batch
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB08E)  # sub sp, 56
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x9001)  # str r0, [sp, 4]
+    data(2, 0x9300)  # str r3, [sp, 0]  a
+    data(2, 0x9001)  # str r0, [sp, 4]  buffer
     mov(r10, r2)
-    ldr(r4, [r3, 68])
+    ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r0)
-    ldr(r5, [r3, 104])
-    ldr(r6, [r4, 0])
+    ldr(r5, [r3, 104])  # LOG_SCALE
+    ldr(r6, [r4, 0])  # QUERY_MANTISSA
     mul(r5, r6)
     mov(r6, 10)
     lsr(r7, r5, 25)
-    beq(TEN)
+    beq(L1)
     add(r6, 1)
-    label(TEN)
+    label(L1)
     lsr(r5, r6)
     mov(r7, 129)
     lsl(r7, r7, 4)
     add(r7, 5)
     sub(r7, r7, r6)
-    ldr(r6, [r3, 108])
+    ldr(r6, [r3, 108])  # LOG_EXP
     add(r7, r7, r6)
-    ldr(r6, [r4, 4])
+    ldr(r6, [r4, 4])  # QUERY_EXP
     sub(r7, r7, r6)
-    ldr(r6, [r3, 80])
+    ldr(r6, [r3, 80])  # KEXP
     sub(r7, r7, r6)
-    ldr(r6, [r4, 8])
+    ldr(r6, [r4, 8])  # QUERY_DOWN
     sub(r7, r7, r6)
     mov(r6, 0)
     cmp(r7, 1)
-    bge(COARSE)
+    bge(L2)
     mov(r7, 1)
     lsl(r5, r7, 15)
     sub(r5, 1)
-    label(COARSE)
+    label(L2)
     cmp(r7, 17)
     ble(FINE)
     mov(r6, r7)
@@ -347,10 +349,9 @@ def weights(r0, r1, r2, r3):
     ble(FINE)
     mov(r6, 31)
     label(FINE)
-    data(2, 0x9602)  # str r6, [sp, 8]
-    data(2, 0x9503)  # str r5, [sp, 12]
-    data(2, 0x9704)  # str r7, [sp, 16]
-    # far = ceil(7168 << e / m), by subtraction: 16 bits
+    data(2, 0x9602)  # str r6, [sp, 8]  down
+    data(2, 0x9503)  # str r5, [sp, 12]  mantissa
+    data(2, 0x9704)  # str r7, [sp, 16]  exponent
     mov(r6, 7)
     lsl(r6, r6, 10)
     lsl(r6, r7)
@@ -362,46 +363,45 @@ def weights(r0, r1, r2, r3):
     label(DIVIDE)
     add(r4, r4, r4)
     cmp(r6, r5)
-    bcc(SMALLER)
+    bcc(L3)
     sub(r6, r6, r5)
     add(r4, 1)
-    label(SMALLER)
+    label(L3)
     lsr(r5, r5, 1)
     sub(r7, 1)
     bne(DIVIDE)
     mov(r9, r4)
-    ldr(r4, [r3, 88])
+    ldr(r4, [r3, 88])  # MAX
     mov(r8, r4)
-    ldr(r6, [r3, 0])
-    data(2, 0x9605)  # str r6, [sp, 20]
+    ldr(r6, [r3, 0])  # N
+    data(2, 0x9605)  # str r6, [sp, 20]  tokens_left
     mov(r5, 19)
     mov(r4, r6)
     label(UNIT)
     add(r5, 1)
     lsr(r4, r4, 1)
     bne(UNIT)
-    data(2, 0x9507)  # str r5, [sp, 28]
-    ldr(r4, [r3, 60])
+    data(2, 0x9507)  # str r5, [sp, 28]  unit
+    ldr(r4, [r3, 60])  # UNITS
     add(r4, r4, r0)
-    data(2, 0x9406)  # str r4, [sp, 24]
+    data(2, 0x9406)  # str r4, [sp, 24]  units
     mov(r4, 0)
-    data(2, 0x9408)  # str r4, [sp, 32]
-    data(2, 0x9409)  # str r4, [sp, 36]
-    data(2, 0x940A)  # str r4, [sp, 40]
-    data(2, 0x940B)  # str r4, [sp, 44]
+    data(2, 0x9408)  # str r4, [sp, 32]  batch_exponent
+    data(2, 0x9409)  # str r4, [sp, 36]  corr
+    data(2, 0x940A)  # str r4, [sp, 40]  sum_low
+    data(2, 0x940B)  # str r4, [sp, 44]  sum_high
     mov(r11, r4)
-    ldr(r1, [r3, 56])
-    ldr(r4, [r3, 76])
+    ldr(r1, [r3, 56])  # SCALE_ROW
+    ldr(r4, [r3, 76])  # SLICE
     mul(r1, r4)
-    ldr(r4, [r3, 52])
+    ldr(r4, [r3, 52])  # VSCALE
     add(r1, r1, r4)
     add(r1, r1, r0)
-    ldr(r4, [r3, 44])
-    ldr(r5, [r3, 40])
-    ldr(r7, [r3, 12])
+    ldr(r4, [r3, 44])  # DOTS
+    ldr(r5, [r3, 40])  # SCORES
+    ldr(r7, [r3, 12])  # SLICES
     cmp(r7, 1)
-    beq(COPIED)
-    # Scores serve every slice.
+    beq(L4)
     add(r5, r5, r0)
     add(r0, r0, r4)
     label(COPY)
@@ -409,25 +409,25 @@ def weights(r0, r1, r2, r3):
     data(2, 0xC080)  # stm r0!, {r7}
     sub(r6, 1)
     bne(COPY)
-    data(2, 0x9801)  # ldr r0, [sp, 4]
-    label(COPIED)
+    data(2, 0x9801)  # ldr r0, [sp, 4]  buffer
+    label(L4)
     add(r0, r0, r4)
     label(BATCH)
-    data(2, 0x900D)  # str r0, [sp, 52]
-    data(2, 0x9A02)  # ldr r2, [sp, 8]
-    data(2, 0x9B03)  # ldr r3, [sp, 12]
-    data(2, 0x9D05)  # ldr r5, [sp, 20]
+    data(2, 0x900D)  # str r0, [sp, 52]  batch_start
+    data(2, 0x9A02)  # ldr r2, [sp, 8]  down
+    data(2, 0x9B03)  # ldr r3, [sp, 12]  mantissa
+    data(2, 0x9D05)  # ldr r5, [sp, 20]  tokens_left
     mov(r4, 8)
     cmp(r5, r4)
-    bcs(FULL)
+    bcs(L5)
     mov(r4, r5)
-    label(FULL)
+    label(L5)
     sub(r5, r5, r4)
-    data(2, 0x9505)  # str r5, [sp, 20]
+    data(2, 0x9505)  # str r5, [sp, 20]  tokens_left
     lsl(r4, r4, 2)
     add(r4, r4, r0)
     mov(r14, r4)
-    data(2, 0x9C04)  # ldr r4, [sp, 16]
+    data(2, 0x9C04)  # ldr r4, [sp, 16]  exponent
     mov(r5, 0)
     mov(r12, r5)
     label(TOKEN)
@@ -437,7 +437,7 @@ def weights(r0, r1, r2, r3):
     lsr(r5, r2)
     mov(r6, 0)
     data(2, 0x454D)  # cmp r5, r9
-    bcs(NOTHING)
+    bcs(L6)
     mul(r5, r3)
     lsr(r5, r4)
     data(2, 0xB2EF)  # uxtb r7, r5
@@ -452,25 +452,23 @@ def weights(r0, r1, r2, r3):
     mul(r6, r7)
     lsr(r6, r5)
     data(2, 0x44B4)  # add r12, r6
-    label(NOTHING)
+    label(L6)
     data(2, 0xC040)  # stm r0!, {r6}
     add(r1, 2)
     data(2, 0x4570)  # cmp r0, lr
     bne(TOKEN)
-    data(2, 0x910C)  # str r1, [sp, 48]
-    # The sum of all weights has up to 46 bits.
+    data(2, 0x910C)  # str r1, [sp, 48]  scales
     mov(r6, r11)
     mov(r7, 0)
     mov(r11, r7)
-    data(2, 0x9C0A)  # ldr r4, [sp, 40]
-    data(2, 0x9D0B)  # ldr r5, [sp, 44]
+    data(2, 0x9C0A)  # ldr r4, [sp, 40]  sum_low
+    data(2, 0x9D0B)  # ldr r5, [sp, 44]  sum_high
     add(r4, r4, r6)
     adc(r5, r7)
-    data(2, 0x940A)  # str r4, [sp, 40]
-    data(2, 0x950B)  # str r5, [sp, 44]
-    # The smallest exponent that fits the batch, from the last one on.
+    data(2, 0x940A)  # str r4, [sp, 40]  sum_low
+    data(2, 0x950B)  # str r5, [sp, 44]  sum_high
     mov(r5, r12)
-    data(2, 0x9B08)  # ldr r3, [sp, 32]
+    data(2, 0x9B08)  # ldr r3, [sp, 32]  batch_exponent
     label(UP)
     mov(r6, r5)
     lsr(r6, r3)
@@ -489,17 +487,17 @@ def weights(r0, r1, r2, r3):
     mov(r3, r6)
     b(DOWN)
     label(FOUND)
-    data(2, 0x9308)  # str r3, [sp, 32]
+    data(2, 0x9308)  # str r3, [sp, 32]  batch_exponent
     mov(r1, r5)
     mov(r4, 1)
     lsl(r4, r4, 14)
     cmp(r3, 0)
-    beq(EXACT)
+    beq(L7)
     mov(r2, 1)
     lsl(r2, r3)
     lsr(r2, r2, 1)
     mov(r1, 0)
-    data(2, 0x980D)  # ldr r0, [sp, 52]
+    data(2, 0x980D)  # ldr r0, [sp, 52]  batch_start
     mov(r6, r14)
     sub(r6, r6, r0)
     cmp(r6, 32)
@@ -534,13 +532,13 @@ def weights(r0, r1, r2, r3):
     label(FACTOR)
     mov(r4, r12)
     sub(r5, r3, 7)
-    bmi(LEFT)
+    bmi(L8)
     lsr(r4, r5)
-    b(SHIFTED)
-    label(LEFT)
+    b(L9)
+    label(L8)
     neg(r5, r5)
     lsl(r4, r5)
-    label(SHIFTED)  # reciprocals of the sums from 123 on start at byte 512
+    label(L9)
     lsl(r5, r1, 1)
     data(2, 0x4455)  # add r5, r10
     mov(r6, 133)
@@ -548,41 +546,41 @@ def weights(r0, r1, r2, r3):
     data(2, 0x5BAD)  # ldrh r5, [r5, r6]
     mul(r4, r5)
     lsr(r4, r4, 14)
-    label(EXACT)
-    data(2, 0x9D07)  # ldr r5, [sp, 28]
+    label(L7)
+    data(2, 0x9D07)  # ldr r5, [sp, 28]  unit
     sub(r5, r5, r3)
     cmp(r5, 31)
-    ble(SHIFT)
+    ble(L10)
     mov(r5, 31)
-    label(SHIFT)
+    label(L10)
     lsl(r6, r5, 16)
     orr(r6, r4)
-    data(2, 0x9F06)  # ldr r7, [sp, 24]
+    data(2, 0x9F06)  # ldr r7, [sp, 24]  units
     data(2, 0xC740)  # stm r7!, {r6}
-    data(2, 0x9706)  # str r7, [sp, 24]
+    data(2, 0x9706)  # str r7, [sp, 24]  units
     lsl(r1, r1, 7)
     mul(r1, r4)
     lsr(r1, r5)
-    data(2, 0x9E09)  # ldr r6, [sp, 36]
+    data(2, 0x9E09)  # ldr r6, [sp, 36]  corr
     add(r6, r6, r1)
-    data(2, 0x9609)  # str r6, [sp, 36]
-    data(2, 0x990C)  # ldr r1, [sp, 48]
-    data(2, 0x9D05)  # ldr r5, [sp, 20]
+    data(2, 0x9609)  # str r6, [sp, 36]  corr
+    data(2, 0x990C)  # ldr r1, [sp, 48]  scales
+    data(2, 0x9D05)  # ldr r5, [sp, 20]  tokens_left
     cmp(r5, 0)
-    beq(END)
+    beq(L11)
     b(BATCH)
-    label(END)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    data(2, 0x9C0A)  # ldr r4, [sp, 40]
-    data(2, 0x9D0B)  # ldr r5, [sp, 44]
+    label(L11)
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    data(2, 0x9C0A)  # ldr r4, [sp, 40]  sum_low
+    data(2, 0x9D0B)  # ldr r5, [sp, 44]  sum_high
     lsl(r5, r5, 16)
     lsr(r6, r4, 16)
     orr(r5, r6)
-    str(r5, [r3, 92])
+    str(r5, [r3, 92])  # WHI
     data(2, 0xB2A4)  # uxth r4, r4
-    str(r4, [r3, 96])
-    data(2, 0x9C09)  # ldr r4, [sp, 36]
-    str(r4, [r3, 100])
+    str(r4, [r3, 96])  # WLO
+    data(2, 0x9C09)  # ldr r4, [sp, 36]  corr
+    str(r4, [r3, 100])  # CORR
     data(2, 0xB00E)  # add sp, 56
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -594,98 +592,98 @@ def weights(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def av(r0, r1, r2, r3):
+    # r0 buffer, r1 _same, r2 mask, r3 attend
     # r0 codes, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part
-    # sp: a, buffer, column, run, tokens left, those of the run, of the batch, UNITS, sums, mask, columns left
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB08B)  # sub sp, 44
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x9001)  # str r0, [sp, 4]
-    data(2, 0x9209)  # str r2, [sp, 36]
+    data(2, 0x9300)  # str r3, [sp, 0]  a
+    data(2, 0x9001)  # str r0, [sp, 4]  buffer
+    data(2, 0x9209)  # str r2, [sp, 36]  mask
     mov(r4, 0)
-    data(2, 0x9402)  # str r4, [sp, 8]
+    data(2, 0x9402)  # str r4, [sp, 8]  column
     label(COLUMN)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
-    data(2, 0x9A02)  # ldr r2, [sp, 8]
-    ldr(r4, [r3, 64])
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
+    data(2, 0x9A02)  # ldr r2, [sp, 8]  column
+    ldr(r4, [r3, 64])  # SUMS
     add(r4, r4, r5)
     lsl(r6, r2, 2)
     add(r4, r4, r6)
-    data(2, 0x9408)  # str r4, [sp, 32]
+    data(2, 0x9408)  # str r4, [sp, 32]  sums
     mov(r6, 0)
     mov(r7, 0)
     mov(r8, r6)
     mov(r9, r6)
     mov(r10, r6)
     mov(r11, r6)
-    data(2, 0x9605)  # str r6, [sp, 20]
+    data(2, 0x9605)  # str r6, [sp, 20]  run_left
     data(2, 0xC4C0)  # stm r4!, {r6, r7}
     data(2, 0xC4C0)  # stm r4!, {r6, r7}
-    ldr(r1, [r3, 16])
+    ldr(r1, [r3, 16])  # WIDTH
     sub(r1, r1, r2)
-    data(2, 0x910A)  # str r1, [sp, 40]
+    data(2, 0x910A)  # str r1, [sp, 40]  columns_left
     cmp(r1, 4)
-    ble(NARROW)
+    ble(L1)
     data(2, 0xC4C0)  # stm r4!, {r6, r7}
     data(2, 0xC4C0)  # stm r4!, {r6, r7}
-    label(NARROW)
-    ldr(r1, [r3, 44])
+    label(L1)
+    ldr(r1, [r3, 44])  # DOTS
     add(r1, r1, r5)
-    ldr(r4, [r3, 60])
+    ldr(r4, [r3, 60])  # UNITS
     add(r4, r4, r5)
-    data(2, 0x9407)  # str r4, [sp, 28]
-    ldr(r4, [r3, 0])
-    data(2, 0x9404)  # str r4, [sp, 16]
-    ldr(r4, [r3, 8])
+    data(2, 0x9407)  # str r4, [sp, 28]  units
+    ldr(r4, [r3, 0])  # N
+    data(2, 0x9404)  # str r4, [sp, 16]  tokens_left
+    ldr(r4, [r3, 8])  # ROW
     sub(r4, 8)
     mov(r12, r4)
     mov(r4, r3)
-    add(r4, 172)
-    data(2, 0x9403)  # str r4, [sp, 12]
-    data(2, 0x9A09)  # ldr r2, [sp, 36]
+    add(r4, 172)  # RUN
+    data(2, 0x9403)  # str r4, [sp, 12]  run
+    data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     label(BATCH)
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     mov(r7, 8)
     cmp(r5, r7)
-    bcs(FULL)
+    bcs(L2)
     mov(r7, r5)
-    label(FULL)
+    label(L2)
     sub(r5, r5, r7)
-    data(2, 0x9504)  # str r5, [sp, 16]
-    label(PART)  # a batch may span runs
-    data(2, 0x9E05)  # ldr r6, [sp, 20]
+    data(2, 0x9504)  # str r5, [sp, 16]  tokens_left
+    label(PART)
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  run_left
     cmp(r6, 0)
-    bne(INSIDE)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
-    ldr(r0, [r3, 76])
-    ldr(r5, [r3, 16])
+    bne(L3)
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  run
+    ldr(r0, [r3, 76])  # SLICE
+    ldr(r5, [r3, 16])  # WIDTH
     mul(r0, r5)
-    ldr(r5, [r3, 24])
+    ldr(r5, [r3, 24])  # VCODES
     add(r0, r0, r5)
-    data(2, 0x9D02)  # ldr r5, [sp, 8]
+    data(2, 0x9D02)  # ldr r5, [sp, 8]  column
     add(r0, r0, r5)
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
     add(r0, r0, r5)
-    ldr(r5, [r4, 0])
+    ldr(r5, [r4, 0])  # RUN_CODES
     add(r0, r0, r5)
-    ldr(r6, [r4, 8])
-    add(r4, 16)
-    data(2, 0x9403)  # str r4, [sp, 12]
-    label(INSIDE)
+    ldr(r6, [r4, 8])  # RUN_COUNT
+    add(r4, 16)  # RUN_WORDS
+    data(2, 0x9403)  # str r4, [sp, 12]  run
+    label(L3)
     mov(r5, r7)
     cmp(r6, r5)
-    bcs(WHOLE)
+    bcs(L4)
     mov(r5, r6)
-    label(WHOLE)
+    label(L4)
     sub(r6, r6, r5)
-    data(2, 0x9605)  # str r6, [sp, 20]
+    data(2, 0x9605)  # str r6, [sp, 20]  run_left
     sub(r7, r7, r5)
-    data(2, 0x9706)  # str r7, [sp, 24]
+    data(2, 0x9706)  # str r7, [sp, 24]  batch_left
     lsl(r5, r5, 2)
     add(r5, r5, r1)
     mov(r14, r5)
@@ -711,15 +709,15 @@ def av(r0, r1, r2, r3):
     data(2, 0x44AB)  # add r11, r5
     data(2, 0x4571)  # cmp r1, lr
     bne(TOKEN)
-    data(2, 0x9F06)  # ldr r7, [sp, 24]
+    data(2, 0x9F06)  # ldr r7, [sp, 24]  batch_left
     cmp(r7, 0)
     bne(PART)
-    data(2, 0x9F07)  # ldr r7, [sp, 28]
+    data(2, 0x9F07)  # ldr r7, [sp, 28]  units
     data(2, 0xCF10)  # ldm r7!, {r4}
-    data(2, 0x9707)  # str r7, [sp, 28]
+    data(2, 0x9707)  # str r7, [sp, 28]  units
     data(2, 0xB2A3)  # uxth r3, r4
     lsr(r4, r4, 16)
-    data(2, 0x9F08)  # ldr r7, [sp, 32]
+    data(2, 0x9F08)  # ldr r7, [sp, 32]  sums
     mov(r5, r8)
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
@@ -746,9 +744,9 @@ def av(r0, r1, r2, r3):
     ldr(r2, [r7, 12])
     add(r2, r2, r5)
     str(r2, [r7, 12])
-    data(2, 0x9A0A)  # ldr r2, [sp, 40]
+    data(2, 0x9A0A)  # ldr r2, [sp, 40]  columns_left
     cmp(r2, 4)
-    ble(FLUSHED)
+    ble(L5)
     mov(r5, r10)
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
@@ -775,26 +773,26 @@ def av(r0, r1, r2, r3):
     ldr(r2, [r7, 28])
     add(r2, r2, r5)
     str(r2, [r7, 28])
-    label(FLUSHED)
+    label(L5)
     mov(r2, 0)
     mov(r8, r2)
     mov(r9, r2)
     mov(r10, r2)
     mov(r11, r2)
-    data(2, 0x9A09)  # ldr r2, [sp, 36]
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
+    data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    beq(BATCHES)
+    beq(L6)
     b(BATCH)
-    label(BATCHES)
-    data(2, 0x9C02)  # ldr r4, [sp, 8]
+    label(L6)
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 8)
-    data(2, 0x9402)  # str r4, [sp, 8]
-    data(2, 0x9D0A)  # ldr r5, [sp, 40]
+    data(2, 0x9402)  # str r4, [sp, 8]  column
+    data(2, 0x9D0A)  # ldr r5, [sp, 40]  columns_left
     cmp(r5, 8)
-    ble(END)
+    ble(L7)
     b(COLUMN)
-    label(END)
+    label(L7)
     data(2, 0xB00B)  # add sp, 44
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -806,35 +804,36 @@ def av(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def emit(r0, r1, r2):
-    # r0 sums, r1 result, r4 1 / sum of weights, r5 shift down, r7 up, r8 -CORR, r9 half, lr end of the sums
+    # r0 buffer, r1 attend, r2 result
+    # r0 sums, r1 result, r4 1 / sum of weights, r5 shift down, r7 up, r8 -CORR, r9 half, lr end of the
+    # sums
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r3, [r1, 68])
+    ldr(r3, [r1, 68])  # QUERY
     add(r3, r3, r0)
-    ldr(r3, [r3, 12])
-    ldr(r4, [r1, 124])
-    ldr(r5, [r1, 76])
+    ldr(r3, [r3, 12])  # QUERY_AT
+    ldr(r4, [r1, 124])  # SLICE_WIDTH
+    ldr(r5, [r1, 76])  # SLICE
     mul(r5, r4)
     add(r3, r3, r5)
-    ldr(r5, [r1, 64])
+    ldr(r5, [r1, 64])  # SUMS
     add(r0, r0, r5)
     lsl(r4, r4, 2)
     add(r4, r4, r0)
     mov(r14, r4)
-    ldr(r5, [r1, 116])
+    ldr(r5, [r1, 116])  # OUT_SHIFT
     mov(r10, r5)
     lsl(r3, r3, 1)
     cmp(r5, 0)
-    bne(HALVES)
+    bne(L1)
     lsl(r3, r3, 1)
-    label(HALVES)
+    label(L1)
     add(r2, r2, r3)
-    # The sum of weights as 16 bits times 2^r5.
-    ldr(r3, [r1, 92])
-    ldr(r4, [r1, 96])
+    ldr(r3, [r1, 92])  # WHI
+    ldr(r4, [r1, 96])  # WLO
     lsl(r4, r4, 16)
     mov(r5, 16)
     label(LOW)
@@ -846,11 +845,11 @@ def emit(r0, r1, r2):
     b(LOW)
     label(HIGH)
     lsr(r6, r3, 16)
-    beq(NORMAL)
+    beq(L2)
     lsr(r3, r3, 1)
     add(r5, 1)
     b(HIGH)
-    label(NORMAL)
+    label(L2)
     mov(r6, 1)
     lsl(r6, r6, 30)
     lsl(r3, r3, 15)
@@ -859,14 +858,14 @@ def emit(r0, r1, r2):
     label(DIVIDE)
     add(r4, r4, r4)
     cmp(r6, r3)
-    bcc(SMALLER)
+    bcc(L3)
     sub(r6, r6, r3)
     add(r4, 1)
-    label(SMALLER)
+    label(L3)
     lsr(r3, r3, 1)
     sub(r7, 1)
     bne(DIVIDE)
-    ldr(r6, [r1, 0])
+    ldr(r6, [r1, 0])  # N
     add(r5, 3)
     label(BITS)
     sub(r5, 1)
@@ -874,42 +873,41 @@ def emit(r0, r1, r2):
     bne(BITS)
     mov(r7, 0)
     cmp(r5, 0)
-    bge(POSITIVE)
+    bge(L4)
     neg(r7, r5)
     mov(r5, 0)
-    label(POSITIVE)
+    label(L4)
     mov(r6, 1)
     lsl(r6, r5)
     lsr(r6, r6, 1)
     mov(r9, r6)
-    ldr(r6, [r1, 100])
+    ldr(r6, [r1, 100])  # CORR
     neg(r6, r6)
     mov(r8, r6)
-    ldr(r6, [r1, 84])
-    ldr(r3, [r1, 112])
+    ldr(r6, [r1, 84])  # VEXP
+    ldr(r3, [r1, 112])  # V_BIAS
     sub(r6, r6, r3)
     mov(r1, r2)
     mov(r3, r10)
     cmp(r3, 0)
-    beq(FLOATS)
-    # r2 last shift down, r6 up, r12 its half, r10 r11 limits
+    beq(L5)
     mov(r2, 64)
     sub(r2, r2, r3)
     sub(r2, r2, r6)
     cmp(r2, 30)
-    ble(NEAR)
+    ble(L6)
     mov(r4, 0)
     mov(r2, 1)
-    label(NEAR)
+    label(L6)
     mov(r6, 0)
     mov(r3, 0)
     cmp(r2, 0)
-    ble(GROW)
+    ble(L7)
     mov(r3, 1)
     lsl(r3, r2)
     lsr(r3, r3, 1)
     b(READY)
-    label(GROW)
+    label(L7)
     neg(r6, r2)
     mov(r2, 0)
     cmp(r6, 15)
@@ -933,28 +931,28 @@ def emit(r0, r1, r2):
     data(2, 0x4463)  # add r3, r12
     asr(r3, r2)
     data(2, 0x4553)  # cmp r3, r10
-    ble(A)
+    ble(L8)
     mov(r3, r10)
-    label(A)
+    label(L8)
     data(2, 0x455B)  # cmp r3, r11
-    bge(B)
+    bge(L9)
     mov(r3, r11)
-    label(B)
+    label(L9)
     lsl(r3, r6)
     data(2, 0x4553)  # cmp r3, r10
-    ble(C)
+    ble(L10)
     mov(r3, r10)
-    label(C)
+    label(L10)
     data(2, 0x455B)  # cmp r3, r11
-    bge(D)
+    bge(L11)
     mov(r3, r11)
-    label(D)
+    label(L11)
     strh(r3, [r1, 0])
     add(r1, 2)
     data(2, 0x4570)  # cmp r0, lr
     bne(SHORT)
-    b(END)
-    label(FLOATS)  # r10 exponent, r12 shift up
+    b(L12)
+    label(L5)
     add(r6, 150)
     mov(r10, r6)
     mov(r12, r7)
@@ -980,11 +978,11 @@ def emit(r0, r1, r2):
     b(ABOVE)
     label(BELOW)
     lsr(r3, r2, 23)
-    bne(FITS)
+    bne(L13)
     add(r2, r2, r2)
     sub(r7, 1)
     b(BELOW)
-    label(FITS)
+    label(L13)
     lsl(r2, r2, 9)
     lsr(r2, r2, 9)
     lsl(r3, r7, 23)
@@ -997,7 +995,7 @@ def emit(r0, r1, r2):
     data(2, 0xC104)  # stm r1!, {r2}
     data(2, 0x4570)  # cmp r0, lr
     bne(FLOAT)
-    label(END)
+    label(L12)
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -1008,83 +1006,82 @@ def emit(r0, r1, r2):
 
 @micropython.asm_thumb
 def scales(r0, r1, r2, r3):
-    # sp: a, scales, result, slices left, which, run, runs left
+    # r0 buffer, r1 _same, r2 which, r3 attend
     data(2, 0xB087)  # sub sp, 28
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x9204)  # str r2, [sp, 16]
+    data(2, 0x9300)  # str r3, [sp, 0]  a
+    data(2, 0x9204)  # str r2, [sp, 16]  which
     lsl(r4, r2, 2)
     add(r4, r4, r3)
-    ldr(r5, [r4, 28])
+    ldr(r5, [r4, 28])  # SCALES
     add(r5, r5, r0)
-    data(2, 0x9501)  # str r5, [sp, 4]
-    ldr(r2, [r4, 48])
+    data(2, 0x9501)  # str r5, [sp, 4]  scales
+    ldr(r2, [r4, 48])  # KSCALE
     add(r2, r2, r0)
-    data(2, 0x9202)  # str r2, [sp, 8]
+    data(2, 0x9202)  # str r2, [sp, 8]  result
     mov(r2, r5)
     mov(r1, 0)
-    ldr(r4, [r3, 12])
-    data(2, 0x9403)  # str r4, [sp, 12]
-    label(LARGEST)  # r1 largest, r2 scales of the slice, r6 run, r7 runs left
+    ldr(r4, [r3, 12])  # SLICES
+    data(2, 0x9403)  # str r4, [sp, 12]  slices_left
+    label(LARGEST)
     mov(r6, r3)
-    add(r6, 172)
-    ldr(r7, [r3, 4])
+    add(r6, 172)  # RUN
+    ldr(r7, [r3, 4])  # RUNS
     label(PART)
-    ldr(r0, [r6, 4])
+    ldr(r0, [r6, 4])  # RUN_SCALES
     add(r0, r0, r2)
-    ldr(r5, [r6, 8])
-    add(r6, 16)
+    ldr(r5, [r6, 8])  # RUN_COUNT
+    add(r6, 16)  # RUN_WORDS
     lsl(r5, r5, 1)
     add(r5, r5, r0)
     label(SCALE)
     ldrh(r4, [r0, 0])
     add(r0, 2)
     cmp(r4, r1)
-    bls(LESS)
+    bls(L1)
     mov(r1, r4)
-    label(LESS)
+    label(L1)
     cmp(r0, r5)
     bne(SCALE)
     sub(r7, 1)
     bne(PART)
-    ldr(r4, [r3, 36])
+    ldr(r4, [r3, 36])  # SCALE_STRIDE
     add(r2, r2, r4)
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  slices_left
     sub(r4, 1)
-    data(2, 0x9403)  # str r4, [sp, 12]
+    data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     bne(LARGEST)
     lsr(r1, r1, 10)
-    bne(NORMAL)
+    bne(L2)
     mov(r1, 1)
-    label(NORMAL)
-    data(2, 0x9C04)  # ldr r4, [sp, 16]
+    label(L2)
+    data(2, 0x9C04)  # ldr r4, [sp, 16]  which
     lsl(r4, r4, 2)
     add(r4, r4, r3)
-    str(r1, [r4, 80])
-    # (1024 + m) << 21 >> 17 + r1 - exponent
+    str(r1, [r4, 80])  # KEXP
     mov(r7, r1)
     add(r7, 17)
     mov(r6, 1)
     lsl(r6, r6, 31)
-    ldr(r4, [r3, 12])
-    data(2, 0x9403)  # str r4, [sp, 12]
+    ldr(r4, [r3, 12])  # SLICES
+    data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     label(SLICE)
-    data(2, 0x9A02)  # ldr r2, [sp, 8]
-    ldr(r4, [r3, 4])
-    data(2, 0x9406)  # str r4, [sp, 24]
+    data(2, 0x9A02)  # ldr r2, [sp, 8]  result
+    ldr(r4, [r3, 4])  # RUNS
+    data(2, 0x9406)  # str r4, [sp, 24]  runs_left
     mov(r4, r3)
-    add(r4, 172)
-    data(2, 0x9405)  # str r4, [sp, 20]
+    add(r4, 172)  # RUN
+    data(2, 0x9405)  # str r4, [sp, 20]  run
     label(RUN)
-    data(2, 0x9C05)  # ldr r4, [sp, 20]
-    ldr(r0, [r4, 4])
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
+    data(2, 0x9C05)  # ldr r4, [sp, 20]  run
+    ldr(r0, [r4, 4])  # RUN_SCALES
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  scales
     add(r0, r0, r5)
-    ldr(r5, [r4, 8])
+    ldr(r5, [r4, 8])  # RUN_COUNT
     lsl(r5, r5, 1)
     add(r5, r5, r0)
     mov(r14, r5)
-    add(r4, 16)
-    data(2, 0x9405)  # str r4, [sp, 20]
+    add(r4, 16)  # RUN_WORDS
+    data(2, 0x9405)  # str r4, [sp, 20]  run
     label(TOKEN)
     ldrh(r4, [r0, 0])
     add(r0, 2)
@@ -1100,21 +1097,21 @@ def scales(r0, r1, r2, r3):
     add(r2, 2)
     data(2, 0x4570)  # cmp r0, lr
     bne(TOKEN)
-    data(2, 0x9C06)  # ldr r4, [sp, 24]
+    data(2, 0x9C06)  # ldr r4, [sp, 24]  runs_left
     sub(r4, 1)
-    data(2, 0x9406)  # str r4, [sp, 24]
+    data(2, 0x9406)  # str r4, [sp, 24]  runs_left
     bne(RUN)
-    data(2, 0x9C01)  # ldr r4, [sp, 4]
-    ldr(r5, [r3, 36])
+    data(2, 0x9C01)  # ldr r4, [sp, 4]  scales
+    ldr(r5, [r3, 36])  # SCALE_STRIDE
     add(r4, r4, r5)
-    data(2, 0x9401)  # str r4, [sp, 4]
-    data(2, 0x9C02)  # ldr r4, [sp, 8]
-    ldr(r5, [r3, 56])
+    data(2, 0x9401)  # str r4, [sp, 4]  scales
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  result
+    ldr(r5, [r3, 56])  # SCALE_ROW
     add(r4, r4, r5)
-    data(2, 0x9402)  # str r4, [sp, 8]
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
+    data(2, 0x9402)  # str r4, [sp, 8]  result
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  slices_left
     sub(r4, 1)
-    data(2, 0x9403)  # str r4, [sp, 12]
+    data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     bne(SLICE)
     b(END)
     label(TINY)
@@ -1129,73 +1126,72 @@ def scales(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def encode(r0, r1, r2, r3):
-    # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr end
-    # sp: e, buffer, v, shift, codes of the head, scale, slice of the head, values left, vector, end of
-    # the group, entry of the table, bytes of padding
+    # r0 buffer, r1 k, r2 v, r3 encode_
+    # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32,
+    # lr end
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB08C)  # sub sp, 48
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x9001)  # str r0, [sp, 4]
-    data(2, 0x9202)  # str r2, [sp, 8]
+    data(2, 0x9300)  # str r3, [sp, 0]  e
+    data(2, 0x9001)  # str r0, [sp, 4]  buffer
+    data(2, 0x9202)  # str r2, [sp, 8]  v
     mov(r5, 0)
-    data(2, 0x9508)  # str r5, [sp, 32]
-    ldr(r4, [r3, 0])
+    data(2, 0x9508)  # str r5, [sp, 32]  vector
+    ldr(r4, [r3, 0])  # E_LAYER
     mov(r6, 12)
     mul(r4, r6)
     add(r4, r4, r3)
-    add(r4, 72)
-    data(2, 0x940A)  # str r4, [sp, 40]
+    add(r4, 72)  # E_TABLE
+    data(2, 0x940A)  # str r4, [sp, 40]  layer
     label(VECTOR)
-    data(2, 0x9801)  # ldr r0, [sp, 4]
-    ldr(r6, [r4, 0])
+    data(2, 0x9801)  # ldr r0, [sp, 4]  buffer
+    ldr(r6, [r4, 0])  # LAYER_CODES
     add(r0, r0, r6)
-    ldr(r6, [r3, 48])
+    ldr(r6, [r3, 48])  # E_PLANE
     mul(r6, r5)
     add(r0, r0, r6)
     lsl(r5, r5, 2)
     add(r5, r5, r4)
-    ldr(r5, [r5, 4])
-    data(2, 0x9503)  # str r5, [sp, 12]
-    ldr(r6, [r3, 8])
+    ldr(r5, [r5, 4])  # LAYER_K_SHIFT
+    data(2, 0x9503)  # str r5, [sp, 12]  shift
+    ldr(r6, [r3, 8])  # E_AT
     lsl(r6, r6, 1)
     cmp(r5, 0)
-    bne(HALVES)
+    bne(L1)
     lsl(r6, r6, 1)
-    label(HALVES)
+    label(L1)
     add(r1, r1, r6)
-    ldr(r5, [r3, 4])
-    ldr(r6, [r3, 40])
+    ldr(r5, [r3, 4])  # E_SLOT
+    ldr(r6, [r3, 40])  # E_ROW
     mul(r6, r5)
     add(r6, r6, r0)
-    data(2, 0x9604)  # str r6, [sp, 16]
-    ldr(r6, [r3, 44])
+    data(2, 0x9604)  # str r6, [sp, 16]  head
+    ldr(r6, [r3, 44])  # E_CODES
     add(r6, r6, r0)
     lsl(r5, r5, 1)
     add(r6, r6, r5)
-    data(2, 0x9605)  # str r6, [sp, 20]
+    data(2, 0x9605)  # str r6, [sp, 20]  scale
     mov(r5, 0)
-    data(2, 0x9506)  # str r5, [sp, 24]
-    ldr(r5, [r3, 12])
-    data(2, 0x9507)  # str r5, [sp, 28]
+    data(2, 0x9506)  # str r5, [sp, 24]  slice
+    ldr(r5, [r3, 12])  # E_COUNT
+    data(2, 0x9507)  # str r5, [sp, 28]  values_left
     mov(r0, r1)
     label(GROUP)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    ldr(r2, [r3, 16])
-    data(2, 0x9F03)  # ldr r7, [sp, 12]
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  e
+    ldr(r2, [r3, 16])  # E_GROUP
+    data(2, 0x9F03)  # ldr r7, [sp, 12]  shift
     lsl(r2, r2, 1)
     cmp(r7, 0)
-    bne(SIZED)
+    bne(L2)
     lsl(r2, r2, 1)
-    label(SIZED)
+    label(L2)
     add(r2, r2, r0)
-    data(2, 0x9209)  # str r2, [sp, 36]
+    data(2, 0x9209)  # str r2, [sp, 36]  group_end
     mov(r1, r0)
     mov(r4, 0)
-    # r4 largest magnitude, as 24 bits; r5 its exponent
     cmp(r7, 0)
     beq(FLOATS)
     label(SHORT)
@@ -1206,9 +1202,9 @@ def encode(r0, r1, r2, r3):
     add(r5, r5, r6)
     eor(r5, r6)
     cmp(r5, r4)
-    ble(LESS)
+    ble(L3)
     mov(r4, r5)
-    label(LESS)
+    label(L3)
     cmp(r0, r2)
     bne(SHORT)
     mov(r5, 56)
@@ -1226,9 +1222,9 @@ def encode(r0, r1, r2, r3):
     lsl(r5, r5, 1)
     lsr(r5, r5, 1)
     cmp(r5, r4)
-    bls(SMALL)
+    bls(L4)
     mov(r4, r5)
-    label(SMALL)
+    label(L4)
     cmp(r0, r2)
     bne(FLOATS)
     lsr(r5, r4, 23)
@@ -1245,7 +1241,7 @@ def encode(r0, r1, r2, r3):
     mov(r5, 0)
     mov(r6, 0)
     b(SCALED)
-    label(LARGEST)  # r4 = t = (r4 + 126) // 127, as 128 a + b = 127 a + (a + b)
+    label(LARGEST)
     add(r4, 126)
     mov(r6, 0)
     label(FOLD)
@@ -1258,56 +1254,54 @@ def encode(r0, r1, r2, r3):
     b(FOLD)
     label(FOLDED)
     cmp(r4, 127)
-    bne(QUOTIENT)
+    bne(L5)
     add(r6, 1)
-    label(QUOTIENT)
+    label(L5)
     mov(r2, 6)
     mov(r4, r6)
     add(r4, 63)
     lsr(r4, r4, 6)
     lsr(r7, r4, 11)
-    beq(ELEVEN)
+    beq(L6)
     mov(r2, 7)
     mov(r4, r6)
     add(r4, 127)
     lsr(r4, r4, 7)
-    label(ELEVEN)
+    label(L6)
     add(r5, r5, r2)
     cmp(r5, 5)
-    ble(STORABLE)
-    data(2, 0x9808)  # ldr r0, [sp, 32]
+    ble(L7)
+    data(2, 0x9808)  # ldr r0, [sp, 32]  vector
     mvn(r0, r0)
     b(REFUSE)
-    label(STORABLE)
+    label(L7)
     mov(r7, 24)
     add(r7, r7, r5)
-    bmi(TINY)
-    # se + 25 in the exponent field, where sm adds its 1024
+    bmi(L8)
     lsl(r6, r7, 10)
     add(r6, r6, r4)
     b(SCALED)
-    label(TINY)
+    label(L8)
     sub(r2, r2, r7)
     mov(r4, 1)
     cmp(r2, 30)
-    bgt(LEAST)
+    bgt(L9)
     lsl(r4, r2)
     sub(r4, 1)
     add(r4, r4, r6)
     lsr(r4, r2)
-    label(LEAST)
+    label(L9)
     mov(r6, r4)
     mov(r5, 24)
     neg(r5, r5)
-    label(SCALED)  # r4 sm, r5 se, r6 float16
-    data(2, 0x9F05)  # ldr r7, [sp, 20]
+    label(SCALED)
+    data(2, 0x9F05)  # ldr r7, [sp, 20]  scale
     strh(r6, [r7, 0])
-    ldr(r6, [r3, 36])
+    ldr(r6, [r3, 36])  # E_STRIDE
     add(r7, r7, r6)
-    data(2, 0x9705)  # str r7, [sp, 20]
+    data(2, 0x9705)  # str r7, [sp, 20]  scale
     mov(r10, r4)
     mov(r0, r1)
-    # 2^23 // 2 sm, bit by bit
     lsl(r3, r4, 1)
     mov(r2, 0)
     mov(r6, 1)
@@ -1320,68 +1314,66 @@ def encode(r0, r1, r2, r3):
     add(r2, r2, r2)
     add(r6, r6, r6)
     cmp(r6, r3)
-    bcc(SMALLER)
+    bcc(L10)
     sub(r6, r6, r3)
     add(r2, 1)
-    label(SMALLER)
+    label(L10)
     sub(r7, 1)
     bne(DIVIDE)
-    data(2, 0x9F03)  # ldr r7, [sp, 12]
+    data(2, 0x9F03)  # ldr r7, [sp, 12]  shift
     mov(r11, r7)
     cmp(r7, 0)
-    beq(BITS)
-    # int16: left r8, right r9
+    beq(L11)
     mov(r6, 65)
     sub(r6, r6, r7)
     sub(r6, r6, r5)
     mov(r7, 0)
     cmp(r6, 0)
-    bge(LEFT)
+    bge(L12)
     neg(r7, r6)
     mov(r6, 0)
-    label(LEFT)
+    label(L12)
     mov(r8, r6)
     mov(r9, r7)
-    b(SHIFTS)
-    label(BITS)  # float32: the hidden bit, and right by r9 - exponent
+    b(L13)
+    label(L11)
     mov(r6, 1)
     lsl(r6, r6, 31)
     mov(r8, r6)
     mov(r6, 157)
     add(r6, r6, r5)
     mov(r9, r6)
-    label(SHIFTS)
+    label(L13)
     label(PIECE)
-    data(2, 0x9F00)  # ldr r7, [sp, 0]
-    data(2, 0x9D06)  # ldr r5, [sp, 24]
-    ldr(r6, [r7, 24])
+    data(2, 0x9F00)  # ldr r7, [sp, 0]  e
+    data(2, 0x9D06)  # ldr r5, [sp, 24]  slice
+    ldr(r6, [r7, 24])  # E_BYTES
     mov(r1, r6)
     mul(r1, r5)
-    data(2, 0x9C04)  # ldr r4, [sp, 16]
+    data(2, 0x9C04)  # ldr r4, [sp, 16]  head
     add(r1, r1, r4)
-    ldr(r4, [r7, 20])
+    ldr(r4, [r7, 20])  # E_WIDTH
     sub(r6, r6, r4)
-    data(2, 0x960B)  # str r6, [sp, 44]
+    data(2, 0x960B)  # str r6, [sp, 44]  padding
     mov(r6, r11)
     lsl(r4, r4, 1)
     cmp(r6, 0)
-    bne(COUNTED)
+    bne(L14)
     lsl(r4, r4, 1)
-    label(COUNTED)
+    label(L14)
     add(r4, r4, r0)
     mov(r14, r4)
     add(r5, 1)
-    ldr(r4, [r7, 28])
+    ldr(r4, [r7, 28])  # E_SLICES
     cmp(r5, r4)
-    bne(SAME)
+    bne(L15)
     mov(r5, 0)
-    data(2, 0x9C04)  # ldr r4, [sp, 16]
-    ldr(r6, [r7, 32])
+    data(2, 0x9C04)  # ldr r4, [sp, 16]  head
+    ldr(r6, [r7, 32])  # E_HEAD
     add(r4, r4, r6)
-    data(2, 0x9404)  # str r4, [sp, 16]
-    label(SAME)
-    data(2, 0x9506)  # str r5, [sp, 24]
-    # floor((2 |x| + s) / 2 s); the reciprocal may fall one short, never over
+    data(2, 0x9404)  # str r4, [sp, 16]  head
+    label(L15)
+    data(2, 0x9506)  # str r5, [sp, 24]  slice
     mov(r4, r11)
     cmp(r4, 0)
     beq(REAL)
@@ -1404,9 +1396,9 @@ def encode(r0, r1, r2, r3):
     mul(r4, r3)
     sub(r5, r5, r4)
     cmp(r5, r3)
-    bcc(A)
+    bcc(L16)
     add(r6, 1)
-    label(A)
+    label(L16)
     eor(r6, r7)
     sub(r6, r6, r7)
     add(r6, 128)
@@ -1434,9 +1426,9 @@ def encode(r0, r1, r2, r3):
     mul(r4, r3)
     sub(r5, r5, r4)
     cmp(r5, r3)
-    bcc(B)
+    bcc(L17)
     add(r6, 1)
-    label(B)
+    label(L17)
     eor(r6, r7)
     sub(r6, r6, r7)
     add(r6, 128)
@@ -1446,7 +1438,7 @@ def encode(r0, r1, r2, r3):
     bne(REAL)
     label(PIECES)
     mov(r6, 128)
-    data(2, 0x9D0B)  # ldr r5, [sp, 44]
+    data(2, 0x9D0B)  # ldr r5, [sp, 44]  padding
     label(PAD)
     cmp(r5, 0)
     beq(PADDED)
@@ -1455,26 +1447,26 @@ def encode(r0, r1, r2, r3):
     sub(r5, 1)
     b(PAD)
     label(PADDED)
-    data(2, 0x9C09)  # ldr r4, [sp, 36]
+    data(2, 0x9C09)  # ldr r4, [sp, 36]  group_end
     cmp(r0, r4)
     bne(PIECE)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    ldr(r4, [r3, 16])
-    data(2, 0x9D07)  # ldr r5, [sp, 28]
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  e
+    ldr(r4, [r3, 16])  # E_GROUP
+    data(2, 0x9D07)  # ldr r5, [sp, 28]  values_left
     sub(r5, r5, r4)
-    data(2, 0x9507)  # str r5, [sp, 28]
-    beq(VECTORS)
+    data(2, 0x9507)  # str r5, [sp, 28]  values_left
+    beq(L18)
     b(GROUP)
-    label(VECTORS)
-    data(2, 0x9902)  # ldr r1, [sp, 8]
-    data(2, 0x9C0A)  # ldr r4, [sp, 40]
-    data(2, 0x9D08)  # ldr r5, [sp, 32]
+    label(L18)
+    data(2, 0x9902)  # ldr r1, [sp, 8]  v
+    data(2, 0x9C0A)  # ldr r4, [sp, 40]  layer
+    data(2, 0x9D08)  # ldr r5, [sp, 32]  vector
     add(r5, 1)
-    data(2, 0x9508)  # str r5, [sp, 32]
+    data(2, 0x9508)  # str r5, [sp, 32]  vector
     cmp(r5, 2)
-    beq(STORED)
+    beq(L19)
     b(VECTOR)
-    label(STORED)
+    label(L19)
     mov(r0, 0)
     label(REFUSE)
     data(2, 0xB00C)  # add sp, 48
@@ -1487,58 +1479,56 @@ def encode(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def query(r0, r1, r2, r3):
+    # r0 buffer, r1 q, r2 qs, r3 attend
     # r0 values, r1 words, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift (0: float32), lr end
-    # sp: a, record, q, qs, heads left, sets left, largest sum of magnitudes, sum, constants, element, words
-    # of the next slice, constant, slices left, buffer
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB08E)  # sub sp, 56
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x900D)  # str r0, [sp, 52]
+    data(2, 0x9300)  # str r3, [sp, 0]  a
+    data(2, 0x900D)  # str r0, [sp, 52]  buffer
     mov(r7, r3)
-    add(r7, 100)
-    ldr(r4, [r7, 68])
+    add(r7, 100)  # CORR
+    ldr(r4, [r7, 68])  # QUERIES
     add(r4, r4, r0)
-    data(2, 0x9401)  # str r4, [sp, 4]
-    # Both sets are read from the same element on.
-    ldr(r4, [r3, 120])
-    data(2, 0x9409)  # str r4, [sp, 36]
+    data(2, 0x9401)  # str r4, [sp, 4]  record
+    ldr(r4, [r3, 120])  # Q_AT
+    data(2, 0x9409)  # str r4, [sp, 36]  element
     lsl(r4, r4, 1)
-    ldr(r5, [r7, 40])
+    ldr(r5, [r7, 40])  # Q_SHIFT
     cmp(r5, 0)
-    bne(HALVES)
+    bne(L1)
     lsl(r4, r4, 1)
-    label(HALVES)
+    label(L1)
     add(r1, r1, r4)
-    data(2, 0x9102)  # str r1, [sp, 8]
+    data(2, 0x9102)  # str r1, [sp, 8]  q
     add(r2, r2, r4)
-    data(2, 0x9203)  # str r2, [sp, 12]
-    ldr(r4, [r7, 48])
-    data(2, 0x9404)  # str r4, [sp, 16]
+    data(2, 0x9203)  # str r2, [sp, 12]  qs
+    ldr(r4, [r7, 48])  # HEADS
+    data(2, 0x9404)  # str r4, [sp, 16]  heads_left
     label(HEAD)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    add(r3, 100)
-    ldr(r7, [r3, 40])
-    ldr(r6, [r3, 36])
-    data(2, 0x9605)  # str r6, [sp, 20]
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    add(r3, 100)  # CORR
+    ldr(r7, [r3, 40])  # Q_SHIFT
+    ldr(r6, [r3, 36])  # SETS
+    data(2, 0x9605)  # str r6, [sp, 20]  sets_left
     mov(r4, 0)
-    label(SET)  # r4 largest magnitude, as 24 bits; r5 its exponent
-    data(2, 0x9E05)  # ldr r6, [sp, 20]
+    label(SET)
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  sets_left
     sub(r6, 1)
-    data(2, 0x9605)  # str r6, [sp, 20]
-    data(2, 0x9802)  # ldr r0, [sp, 8]
-    beq(OWN)
-    data(2, 0x9803)  # ldr r0, [sp, 12]
-    label(OWN)
-    ldr(r2, [r3, 28])
+    data(2, 0x9605)  # str r6, [sp, 20]  sets_left
+    data(2, 0x9802)  # ldr r0, [sp, 8]  q
+    beq(L2)
+    data(2, 0x9803)  # ldr r0, [sp, 12]  qs
+    label(L2)
+    ldr(r2, [r3, 28])  # HEAD_DIM
     lsl(r2, r2, 1)
     cmp(r7, 0)
-    bne(SIZED)
+    bne(L3)
     lsl(r2, r2, 1)
-    label(SIZED)
+    label(L3)
     add(r2, r2, r0)
     cmp(r7, 0)
     beq(FLOATS)
@@ -1550,9 +1540,9 @@ def query(r0, r1, r2, r3):
     add(r5, r5, r6)
     eor(r5, r6)
     cmp(r5, r4)
-    ble(LESS)
+    ble(L4)
     mov(r4, r5)
-    label(LESS)
+    label(L4)
     cmp(r0, r2)
     bne(SHORT)
     b(SCANNED)
@@ -1561,17 +1551,17 @@ def query(r0, r1, r2, r3):
     lsl(r5, r5, 1)
     lsr(r5, r5, 1)
     cmp(r5, r4)
-    bls(SMALL)
+    bls(L5)
     mov(r4, r5)
-    label(SMALL)
+    label(L5)
     cmp(r0, r2)
     bne(FLOATS)
     label(SCANNED)
-    data(2, 0x9E05)  # ldr r6, [sp, 20]
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  sets_left
     cmp(r6, 0)
     bne(SET)
     cmp(r7, 0)
-    beq(FIELDS)
+    beq(L6)
     mov(r5, 56)
     sub(r5, r5, r7)
     lsl(r4, r4, 8)
@@ -1582,15 +1572,15 @@ def query(r0, r1, r2, r3):
     add(r4, r4, r4)
     sub(r5, 1)
     b(NORMAL)
-    label(FIELDS)
+    label(L6)
     lsr(r5, r4, 23)
     beq(NOUGHT)
     cmp(r5, 255)
-    bne(FINITE)
+    bne(L7)
     mov(r0, 0)
     mvn(r0, r0)
     b(REFUSE)
-    label(FINITE)
+    label(L7)
     lsl(r4, r4, 9)
     lsr(r4, r4, 9)
     mov(r6, 1)
@@ -1617,15 +1607,14 @@ def query(r0, r1, r2, r3):
     lsr(r0, r4, 11)
     bne(NARROW)
     add(r5, r5, r2)
-    label(SCALED)  # r4 sm, r5 se
-    data(2, 0x9901)  # ldr r1, [sp, 4]
-    str(r4, [r1, 0])
+    label(SCALED)
+    data(2, 0x9901)  # ldr r1, [sp, 4]  record
+    str(r4, [r1, 0])  # QUERY_MANTISSA
     mov(r6, 1)
     lsl(r6, r6, 11)
     add(r6, r6, r5)
-    str(r6, [r1, 4])
+    str(r6, [r1, 4])  # QUERY_EXP
     mov(r10, r4)
-    # 2^23 // 2 sm, bit by bit; sm has 11 bits
     lsl(r3, r4, 1)
     mov(r2, 0)
     mov(r6, 1)
@@ -1635,66 +1624,65 @@ def query(r0, r1, r2, r3):
     add(r2, r2, r2)
     add(r6, r6, r6)
     cmp(r6, r3)
-    bcc(SMALLER)
+    bcc(L8)
     sub(r6, r6, r3)
     add(r2, 1)
-    label(SMALLER)
+    label(L8)
     sub(r4, 1)
     bne(DIVIDE)
     mov(r11, r7)
     cmp(r7, 0)
-    beq(BITS)
-    # int16: left r8, right r9
+    beq(L9)
     mov(r6, 65)
     sub(r6, r6, r7)
     sub(r6, r6, r5)
     mov(r7, 0)
     cmp(r6, 0)
-    bge(LEFT)
+    bge(L10)
     neg(r7, r6)
     mov(r6, 0)
-    label(LEFT)
+    label(L10)
     mov(r8, r6)
     mov(r9, r7)
-    b(SHIFTS)
-    label(BITS)  # float32: the hidden bit, and right by r9 - exponent
+    b(L11)
+    label(L9)
     mov(r6, 1)
     lsl(r6, r6, 31)
     mov(r8, r6)
     mov(r6, 157)
     add(r6, r6, r5)
     mov(r9, r6)
-    label(SHIFTS)
+    label(L11)
     mov(r4, 0)
-    data(2, 0x9406)  # str r4, [sp, 24]
-    data(2, 0x9F00)  # ldr r7, [sp, 0]
-    add(r7, 100)
-    ldr(r4, [r7, 36])
-    data(2, 0x9405)  # str r4, [sp, 20]
+    data(2, 0x9406)  # str r4, [sp, 24]  most
+    data(2, 0x9F00)  # ldr r7, [sp, 0]  a
+    add(r7, 100)  # CORR
+    ldr(r4, [r7, 36])  # SETS
+    data(2, 0x9405)  # str r4, [sp, 20]  sets_left
     label(CODES)
-    data(2, 0x9F00)  # ldr r7, [sp, 0]
-    ldr(r5, [r7, 12])
-    data(2, 0x950C)  # str r5, [sp, 48]
+    data(2, 0x9F00)  # ldr r7, [sp, 0]  a
+    ldr(r5, [r7, 12])  # SLICES
+    data(2, 0x950C)  # str r5, [sp, 48]  slices_left
     lsl(r5, r5, 2)
-    data(2, 0x9901)  # ldr r1, [sp, 4]
-    add(r1, 16)
+    data(2, 0x9901)  # ldr r1, [sp, 4]  record
+    add(r1, 16)  # QUERY_WORDS
     mov(r4, 0)
-    data(2, 0x9407)  # str r4, [sp, 28]
-    add(r7, 100)
-    data(2, 0x9802)  # ldr r0, [sp, 8]
-    data(2, 0x9C05)  # ldr r4, [sp, 20]
+    data(2, 0x9407)  # str r4, [sp, 28]  sum
+    add(r7, 100)  # CORR
+    data(2, 0x9802)  # ldr r0, [sp, 8]  q
+    data(2, 0x9C05)  # ldr r4, [sp, 20]  sets_left
     sub(r4, 1)
-    data(2, 0x9405)  # str r4, [sp, 20]
-    beq(FIRST)
-    data(2, 0x9803)  # ldr r0, [sp, 12]
-    ldr(r4, [r7, 52])
+    data(2, 0x9405)  # str r4, [sp, 20]  sets_left
+    beq(L12)
+    data(2, 0x9803)  # ldr r0, [sp, 12]  qs
+    ldr(r4, [r7, 52])  # QUERY_SET
     add(r1, r1, r4)
-    label(FIRST)
-    data(2, 0x9108)  # str r1, [sp, 32]
+    label(L12)
+    data(2, 0x9108)  # str r1, [sp, 32]  constants
     add(r1, r1, r5)
-    label(PIECE)  # r12 column
-    data(2, 0x9F00)  # ldr r7, [sp, 0]
-    ldr(r4, [r7, 16])
+    label(PIECE)
+    data(2, 0x9F00)  # ldr r7, [sp, 0]  a
+    ldr(r4, [r7, 16])  # WIDTH
     add(r4, 7)
     lsr(r4, r4, 3)
     lsl(r4, r4, 1)
@@ -1705,22 +1693,22 @@ def query(r0, r1, r2, r3):
     data(2, 0xC620)  # stm r6!, {r5}
     sub(r4, 1)
     bne(CLEAR)
-    data(2, 0x960A)  # str r6, [sp, 40]
-    data(2, 0x950B)  # str r5, [sp, 44]
+    data(2, 0x960A)  # str r6, [sp, 40]  next_words
+    data(2, 0x950B)  # str r5, [sp, 44]  constant
     mov(r12, r5)
-    ldr(r4, [r7, 124])
+    ldr(r4, [r7, 124])  # SLICE_WIDTH
     lsl(r4, r4, 1)
     mov(r6, r11)
     cmp(r6, 0)
-    bne(COUNTED)
+    bne(L13)
     lsl(r4, r4, 1)
-    label(COUNTED)
+    label(L13)
     add(r4, r4, r0)
     mov(r14, r4)
     label(VALUE)
     mov(r4, r11)
     cmp(r4, 0)
-    beq(REAL)
+    beq(L14)
     ldrh(r5, [r0, 0])
     data(2, 0xB22D)  # sxth r5, r5
     add(r0, 2)
@@ -1731,8 +1719,8 @@ def query(r0, r1, r2, r3):
     lsl(r5, r4)
     mov(r4, r9)
     lsr(r5, r4)
-    b(MAGNITUDE)
-    label(REAL)
+    b(L15)
+    label(L14)
     data(2, 0xC820)  # ldm r0!, {r5}
     asr(r7, r5, 31)
     lsl(r4, r5, 1)
@@ -1743,7 +1731,7 @@ def query(r0, r1, r2, r3):
     mov(r6, r9)
     sub(r6, r6, r4)
     lsr(r5, r6)
-    label(MAGNITUDE)  # floor((2 |x| + s) / 2 s); the reciprocal may fall one short, never over
+    label(L15)
     data(2, 0x4455)  # add r5, r10
     mov(r6, r5)
     mul(r6, r2)
@@ -1752,28 +1740,27 @@ def query(r0, r1, r2, r3):
     mul(r4, r3)
     sub(r5, r5, r4)
     cmp(r5, r3)
-    bcc(EXACT)
+    bcc(L16)
     add(r6, 1)
-    label(EXACT)
-    data(2, 0x9C07)  # ldr r4, [sp, 28]
+    label(L16)
+    data(2, 0x9C07)  # ldr r4, [sp, 28]  sum
     add(r4, r4, r6)
-    data(2, 0x9407)  # str r4, [sp, 28]
+    data(2, 0x9407)  # str r4, [sp, 28]  sum
     eor(r6, r7)
     sub(r6, r6, r7)
-    data(2, 0x9C0B)  # ldr r4, [sp, 44]
+    data(2, 0x9C0B)  # ldr r4, [sp, 44]  constant
     lsl(r5, r6, 7)
     sub(r4, r4, r5)
     mov(r7, r12)
     lsr(r5, r7, 1)
-    beq(UPPER)
-    # Columns 2 and 3: the lower half, and the borrow of a negative code
+    beq(L17)
     lsr(r5, r6, 31)
     add(r4, r4, r5)
-    b(PACK)
-    label(UPPER)
+    b(L18)
+    label(L17)
     lsl(r6, r6, 16)
-    label(PACK)
-    data(2, 0x940B)  # str r4, [sp, 44]
+    label(L18)
+    data(2, 0x940B)  # str r4, [sp, 44]  constant
     mov(r5, 1)
     and_(r5, r7)
     lsl(r5, r5, 2)
@@ -1782,38 +1769,38 @@ def query(r0, r1, r2, r3):
     data(2, 0x514C)  # str r4, [r1, r5]
     add(r7, 1)
     cmp(r7, 4)
-    bne(INSIDE)
+    bne(L19)
     mov(r7, 0)
     add(r1, 8)
-    label(INSIDE)
+    label(L19)
     mov(r12, r7)
     data(2, 0x4570)  # cmp r0, lr
     bne(VALUE)
-    data(2, 0x990A)  # ldr r1, [sp, 40]
-    data(2, 0x9E08)  # ldr r6, [sp, 32]
-    data(2, 0x9D0B)  # ldr r5, [sp, 44]
+    data(2, 0x990A)  # ldr r1, [sp, 40]  next_words
+    data(2, 0x9E08)  # ldr r6, [sp, 32]  constants
+    data(2, 0x9D0B)  # ldr r5, [sp, 44]  constant
     data(2, 0xC620)  # stm r6!, {r5}
-    data(2, 0x9608)  # str r6, [sp, 32]
-    data(2, 0x9C0C)  # ldr r4, [sp, 48]
+    data(2, 0x9608)  # str r6, [sp, 32]  constants
+    data(2, 0x9C0C)  # ldr r4, [sp, 48]  slices_left
     sub(r4, 1)
-    data(2, 0x940C)  # str r4, [sp, 48]
-    beq(PIECES)
+    data(2, 0x940C)  # str r4, [sp, 48]  slices_left
+    beq(L20)
     b(PIECE)
-    label(PIECES)
-    data(2, 0x9C06)  # ldr r4, [sp, 24]
-    data(2, 0x9D07)  # ldr r5, [sp, 28]
+    label(L20)
+    data(2, 0x9C06)  # ldr r4, [sp, 24]  most
+    data(2, 0x9D07)  # ldr r5, [sp, 28]  sum
     cmp(r5, r4)
-    ble(FEWER)
-    data(2, 0x9506)  # str r5, [sp, 24]
-    label(FEWER)
-    data(2, 0x9C05)  # ldr r4, [sp, 20]
+    ble(L21)
+    data(2, 0x9506)  # str r5, [sp, 24]  most
+    label(L21)
+    data(2, 0x9C05)  # ldr r4, [sp, 20]  sets_left
     cmp(r4, 0)
-    beq(CODED)
+    beq(L22)
     b(CODES)
-    label(CODED)  # the shift that keeps all sums of dots within 15 bits
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    ldr(r5, [r3, 12])
-    data(2, 0x9C06)  # ldr r4, [sp, 24]
+    label(L22)
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    ldr(r5, [r3, 12])  # SLICES
+    data(2, 0x9C06)  # ldr r4, [sp, 24]  most
     lsl(r6, r4, 7)
     sub(r4, r6, r4)
     mov(r2, 1)
@@ -1827,35 +1814,35 @@ def query(r0, r1, r2, r3):
     add(r6, r6, r5)
     cmp(r6, r2)
     bgt(DOTS)
-    data(2, 0x9901)  # ldr r1, [sp, 4]
-    str(r7, [r1, 8])
-    data(2, 0x9C09)  # ldr r4, [sp, 36]
-    str(r4, [r1, 12])
-    add(r3, 100)
-    ldr(r5, [r3, 28])
+    data(2, 0x9901)  # ldr r1, [sp, 4]  record
+    str(r7, [r1, 8])  # QUERY_DOWN
+    data(2, 0x9C09)  # ldr r4, [sp, 36]  element
+    str(r4, [r1, 12])  # QUERY_AT
+    add(r3, 100)  # CORR
+    ldr(r5, [r3, 28])  # HEAD_DIM
     add(r4, r4, r5)
-    data(2, 0x9409)  # str r4, [sp, 36]
-    ldr(r6, [r3, 32])
+    data(2, 0x9409)  # str r4, [sp, 36]  element
+    ldr(r6, [r3, 32])  # QUERY_BYTES
     add(r1, r1, r6)
-    data(2, 0x9101)  # str r1, [sp, 4]
+    data(2, 0x9101)  # str r1, [sp, 4]  record
     lsl(r5, r5, 1)
-    ldr(r6, [r3, 40])
+    ldr(r6, [r3, 40])  # Q_SHIFT
     cmp(r6, 0)
-    bne(MOVED)
+    bne(L23)
     lsl(r5, r5, 1)
-    label(MOVED)
-    data(2, 0x9C02)  # ldr r4, [sp, 8]
+    label(L23)
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  q
     add(r4, r4, r5)
-    data(2, 0x9402)  # str r4, [sp, 8]
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
+    data(2, 0x9402)  # str r4, [sp, 8]  q
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  qs
     add(r4, r4, r5)
-    data(2, 0x9403)  # str r4, [sp, 12]
-    data(2, 0x9C04)  # ldr r4, [sp, 16]
+    data(2, 0x9403)  # str r4, [sp, 12]  qs
+    data(2, 0x9C04)  # ldr r4, [sp, 16]  heads_left
     sub(r4, 1)
-    data(2, 0x9404)  # str r4, [sp, 16]
-    beq(HEADS)
+    data(2, 0x9404)  # str r4, [sp, 16]  heads_left
+    beq(L24)
     b(HEAD)
-    label(HEADS)
+    label(L24)
     mov(r0, 0)
     label(REFUSE)
     data(2, 0xB00E)  # add sp, 56

@@ -1,7 +1,7 @@
+# Made by `python tools/generate_kernels.py --write` from tools/kernelgen/sources/tokens.py: change that.
 """The kernels of plain.py in Thumb assembler: same bits, a quarter of viper's instructions and memory.
 
-ARMv6-M only, see mpy_kv/kernels/thumb.py, whose conventions hold. Indexes into `plan` and `a` are those of
-the two params.py, times four.
+ARMv6-M only, see mpy_kv/kernels/thumb.py, whose conventions hold.
 """
 
 import micropython
@@ -9,71 +9,72 @@ import micropython
 
 @micropython.asm_thumb
 def uses(r0, r1, r2, r3):
-    # r0 scores, r1 scratch, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs nothing,
+    # r0 buffer, r1 plan_, r2 tables, r3 attend
+    # r0 scores, r1 scratch, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs
+    # nothing,
     # r10 tables, r11 sum of weights, r12 exponent, lr end of the scores
-    # sp: plan, shares, their end, scratch
-    ldr(r4, [r3, 76])
+    ldr(r4, [r3, 76])  # SLICE
     cmp(r4, 0)
-    beq(FIRST)
+    beq(L1)
     b(RETURN)
-    label(FIRST)
+    label(L1)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB084)  # sub sp, 16
-    data(2, 0x9100)  # str r1, [sp, 0]
+    data(2, 0x9100)  # str r1, [sp, 0]  plan
     mov(r10, r2)
-    ldr(r4, [r1, 0])
-    ldr(r5, [r1, 4])
+    ldr(r4, [r1, 0])  # RING
+    ldr(r5, [r1, 4])  # SINKS
     add(r4, r4, r5)
     lsl(r4, r4, 2)
-    add(r1, 112)
-    data(2, 0x9101)  # str r1, [sp, 4]
+    add(r1, 112)  # ACC
+    data(2, 0x9101)  # str r1, [sp, 4]  shares
     add(r4, r4, r1)
-    data(2, 0x9403)  # str r4, [sp, 12]
-    ldr(r6, [r3, 0])
+    data(2, 0x9403)  # str r4, [sp, 12]  scratch
+    ldr(r6, [r3, 0])  # N
     lsl(r6, r6, 2)
     add(r5, r6, r1)
-    data(2, 0x9502)  # str r5, [sp, 8]
+    data(2, 0x9502)  # str r5, [sp, 8]  shares_end
     mov(r1, r4)
-    ldr(r4, [r3, 68])
+    ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r0)
-    ldr(r5, [r3, 40])
+    ldr(r5, [r3, 40])  # SCORES
     add(r0, r0, r5)
     add(r6, r6, r0)
     mov(r14, r6)
-    ldr(r5, [r3, 104])
-    ldr(r6, [r4, 0])
+    ldr(r5, [r3, 104])  # LOG_SCALE
+    ldr(r6, [r4, 0])  # QUERY_MANTISSA
     mul(r5, r6)
     mov(r6, 10)
     lsr(r7, r5, 25)
-    beq(TEN)
+    beq(L2)
     add(r6, 1)
-    label(TEN)
+    label(L2)
     lsr(r5, r6)
     mov(r7, 129)
     lsl(r7, r7, 4)
     add(r7, 5)
     sub(r7, r7, r6)
-    ldr(r6, [r3, 108])
+    ldr(r6, [r3, 108])  # LOG_EXP
     add(r7, r7, r6)
-    ldr(r6, [r4, 4])
+    ldr(r6, [r4, 4])  # QUERY_EXP
     sub(r7, r7, r6)
-    ldr(r6, [r3, 80])
+    ldr(r6, [r3, 80])  # KEXP
     sub(r7, r7, r6)
-    ldr(r6, [r4, 8])
+    ldr(r6, [r4, 8])  # QUERY_DOWN
     sub(r7, r7, r6)
-    ldr(r4, [r3, 88])
+    ldr(r4, [r3, 88])  # MAX
     mov(r8, r4)
     mov(r2, 0)
     cmp(r7, 1)
-    bge(COARSE)
+    bge(L3)
     mov(r7, 1)
     lsl(r5, r7, 15)
     sub(r5, 1)
-    label(COARSE)
+    label(L3)
     cmp(r7, 17)
     ble(FINE)
     mov(r2, r7)
@@ -85,7 +86,6 @@ def uses(r0, r1, r2, r3):
     label(FINE)
     mov(r12, r7)
     mov(r3, r5)
-    # far = ceil(4096 << e / m), by subtraction: 16 bits
     mov(r6, 1)
     lsl(r6, r6, 12)
     lsl(r6, r7)
@@ -97,10 +97,10 @@ def uses(r0, r1, r2, r3):
     label(DIVIDE)
     add(r4, r4, r4)
     cmp(r6, r5)
-    bcc(SMALLER)
+    bcc(L4)
     sub(r6, r6, r5)
     add(r4, 1)
-    label(SMALLER)
+    label(L4)
     lsr(r5, r5, 1)
     sub(r7, 1)
     bne(DIVIDE)
@@ -114,7 +114,7 @@ def uses(r0, r1, r2, r3):
     lsr(r5, r2)
     mov(r6, 0)
     data(2, 0x454D)  # cmp r5, r9
-    bcs(NOTHING)
+    bcs(L5)
     mul(r5, r3)
     lsr(r5, r4)
     data(2, 0xB2EF)  # uxtb r7, r5
@@ -125,21 +125,20 @@ def uses(r0, r1, r2, r3):
     lsl(r6, r6, 3)
     lsr(r6, r5)
     data(2, 0x44B3)  # add r11, r6
-    label(NOTHING)
+    label(L5)
     strh(r6, [r1, 0])
     add(r1, 2)
     data(2, 0x4570)  # cmp r0, lr
     bne(TOKEN)
-    data(2, 0x9F00)  # ldr r7, [sp, 0]
-    data(2, 0x9801)  # ldr r0, [sp, 4]
-    data(2, 0x9C02)  # ldr r4, [sp, 8]
-    data(2, 0x9903)  # ldr r1, [sp, 12]
+    data(2, 0x9F00)  # ldr r7, [sp, 0]  plan
+    data(2, 0x9801)  # ldr r0, [sp, 4]  shares
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  shares_end
+    data(2, 0x9903)  # ldr r1, [sp, 12]  scratch
     mov(r14, r4)
     mov(r6, r11)
-    ldr(r5, [r7, 16])
+    ldr(r5, [r7, 16])  # PEAK
     cmp(r5, 0)
-    beq(SUM)
-    # Above 8 / n of all: of total << 3 over n, which has 15 bits or exceeds the largest weight.
+    beq(L6)
     sub(r5, r4, r0)
     lsl(r4, r5, 10)
     cmp(r6, r4)
@@ -151,10 +150,10 @@ def uses(r0, r1, r2, r3):
     label(PART)
     add(r2, r2, r2)
     cmp(r6, r5)
-    bcc(LESS)
+    bcc(L7)
     sub(r6, r6, r5)
     add(r2, 1)
-    label(LESS)
+    label(L7)
     lsr(r5, r5, 1)
     sub(r7, 1)
     bne(PART)
@@ -163,14 +162,14 @@ def uses(r0, r1, r2, r3):
     ldrh(r4, [r1, 0])
     add(r1, 2)
     cmp(r4, r2)
-    bls(LOW)
-    str(r3, [r0, 0])
-    label(LOW)
+    bls(L8)
+    str(r3, [r0, 0])  # ACC
+    label(L8)
     add(r0, 4)
     data(2, 0x4570)  # cmp r0, lr
     bne(MARK)
     b(END)
-    label(SUM)
+    label(L6)
     ldr(r4, [r7, 20])
     mov(r3, 30)
     sub(r3, r3, r4)
@@ -182,10 +181,9 @@ def uses(r0, r1, r2, r3):
     b(LARGE)
     label(SMALL)
     cmp(r3, 31)
-    ble(SHIFT)
+    ble(L9)
     mov(r3, 31)
-    label(SHIFT)
-    # 2^30 over the sum's 16 bits
+    label(L9)
     lsl(r5, r6, 15)
     mov(r6, 1)
     lsl(r6, r6, 30)
@@ -194,10 +192,10 @@ def uses(r0, r1, r2, r3):
     label(INVERT)
     add(r2, r2, r2)
     cmp(r6, r5)
-    bcc(UNDER)
+    bcc(L10)
     sub(r6, r6, r5)
     add(r2, 1)
-    label(UNDER)
+    label(L10)
     lsr(r5, r5, 1)
     sub(r7, 1)
     bne(INVERT)
@@ -224,20 +222,20 @@ def uses(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def survey(r0, r1, r2, r3):
+    # r0 at_, r1 worth, r2 plan_, r3 length
     # r0 at, r1 worth, r2 plan, r3 length, r4 at of this slot, r5 its worth, r6 least worth, r7 at of that,
     # r8 end of at, r9 live, r10 newest that may leave; as places of `at`: r11 victim, r12 free, lr top
-    # sp: at
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB081)  # sub sp, 4
-    data(2, 0x9000)  # str r0, [sp, 0]
+    data(2, 0x9000)  # str r0, [sp, 0]  at
     mov(r4, r2)
-    add(r4, 112)
-    ldr(r5, [r2, 0])
-    ldr(r6, [r2, 4])
+    add(r4, 112)  # ACC
+    ldr(r5, [r2, 0])  # RING
+    ldr(r6, [r2, 4])  # SINKS
     add(r5, r5, r6)
     mov(r6, 0)
     label(CLEAR)
@@ -245,14 +243,14 @@ def survey(r0, r1, r2, r3):
     sub(r5, 1)
     bne(CLEAR)
     mov(r9, r6)
-    ldr(r5, [r2, 0])
+    ldr(r5, [r2, 0])  # RING
     lsl(r5, r5, 2)
     add(r5, r5, r0)
     mov(r8, r5)
     mov(r11, r5)
     mov(r12, r5)
     mov(r14, r5)
-    ldr(r5, [r2, 8])
+    ldr(r5, [r2, 8])  # RECENT
     sub(r5, r3, r5)
     mov(r10, r5)
     mov(r6, 1)
@@ -262,34 +260,34 @@ def survey(r0, r1, r2, r3):
     label(SLOT)
     ldr(r4, [r0, 0])
     cmp(r4, r3)
-    bls(COMMITTED)
+    bls(L1)
     mov(r4, 0)
     str(r4, [r0, 0])
-    label(COMMITTED)
+    label(L1)
     cmp(r4, 0)
-    beq(EMPTY)
+    beq(L2)
     mov(r14, r0)
     mov(r5, 1)
     data(2, 0x44A9)  # add r9, r5
     data(2, 0x4554)  # cmp r4, r10
-    bgt(NEWEST)
+    bgt(L3)
     ldr(r5, [r1, 0])
-    b(COMPARE)
-    label(NEWEST)
+    b(L4)
+    label(L3)
     lsl(r5, r5, 30)
     sub(r5, 1)
-    label(COMPARE)
+    label(L4)
     cmp(r5, r6)
-    bcc(LEAST)
+    bcc(L5)
     bne(NEXT)
     cmp(r4, r7)
     bcs(NEXT)
-    label(LEAST)
+    label(L5)
     mov(r6, r5)
     mov(r7, r4)
     mov(r11, r0)
     b(NEXT)
-    label(EMPTY)
+    label(L2)
     data(2, 0x45C4)  # cmp r12, r8
     bne(NEXT)
     mov(r12, r0)
@@ -298,21 +296,21 @@ def survey(r0, r1, r2, r3):
     add(r1, 4)
     data(2, 0x4540)  # cmp r0, r8
     bne(SLOT)
-    data(2, 0x9800)  # ldr r0, [sp, 0]
+    data(2, 0x9800)  # ldr r0, [sp, 0]  at
     mov(r4, r9)
-    str(r4, [r2, 84])
+    str(r4, [r2, 84])  # LIVE
     mov(r4, r12)
     sub(r4, r4, r0)
     lsr(r4, r4, 2)
-    str(r4, [r2, 88])
+    str(r4, [r2, 88])  # FREE
     mov(r4, r14)
     sub(r4, r4, r0)
     lsr(r4, r4, 2)
-    str(r4, [r2, 92])
+    str(r4, [r2, 92])  # TOP
     mov(r4, r11)
     sub(r4, r4, r0)
     lsr(r4, r4, 2)
-    str(r4, [r2, 96])
+    str(r4, [r2, 96])  # VICTIM
     data(2, 0xB001)  # add sp, 4
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -324,55 +322,55 @@ def survey(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def watch(r0, r1, r2, r3):
+    # r0 plan_, r1 old, r2 new, r3 kind
     # r1 old, r2 new, r4 shares, r6 tokens before the hole, r12 end of the shares
     # USED: r0 worth, r3 NOW, r5 share, r7 threshold
     # else: r5 share, r7 worth, r8 drop, r9 down, r10 up, r11 largest, lr rows
-    # sp: end of new, halved, kind
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB083)  # sub sp, 12
-    data(2, 0x9302)  # str r3, [sp, 8]
-    ldr(r4, [r0, 48])
+    data(2, 0x9302)  # str r3, [sp, 8]  kind
+    ldr(r4, [r0, 48])  # SEEN
     lsl(r4, r4, 2)
     add(r4, r4, r0)
     add(r4, 112)
-    ldr(r5, [r0, 52])
+    ldr(r5, [r0, 52])  # COUNT
     lsl(r5, r5, 2)
     add(r5, r5, r4)
     mov(r12, r5)
-    ldr(r6, [r0, 40])
+    ldr(r6, [r0, 40])  # HOLE
     cmp(r3, 0)
-    bne(ADDED)
-    ldr(r7, [r0, 56])
+    bne(L1)
+    ldr(r7, [r0, 56])  # THRESHOLD
     mov(r3, 1)
     lsl(r3, r3, 29)
     b(USED_TEST)
     label(USED)
     cmp(r6, 0)
-    bne(USED_SLOT)
+    bne(L2)
     add(r1, 4)
     add(r2, 4)
-    label(USED_SLOT)
+    label(L2)
     sub(r6, 1)
     data(2, 0xC901)  # ldm r1!, {r0}
     cmp(r0, 0)
-    beq(OLDEST)
+    beq(L3)
     sub(r0, 1)
-    label(OLDEST)
+    label(L3)
     data(2, 0xCC20)  # ldm r4!, {r5}
     cmp(r5, r7)
-    bls(IDLE)
+    bls(L4)
     mov(r0, r3)
-    label(IDLE)
+    label(L4)
     data(2, 0xC201)  # stm r2!, {r0}
     label(USED_TEST)
     data(2, 0x4564)  # cmp r4, r12
     bne(USED)
     b(END)
-    label(ADDED)
+    label(L1)
     ldr(r5, [r0, 32])
     mov(r9, r5)
     ldr(r5, [r0, 60])
@@ -382,12 +380,11 @@ def watch(r0, r1, r2, r3):
     ldr(r7, [r0, 0])
     lsl(r7, r7, 2)
     add(r0, r2, r7)
-    data(2, 0x9000)  # str r0, [sp, 0]
+    data(2, 0x9000)  # str r0, [sp, 0]  new_end
     mov(r0, 0)
     mov(r8, r0)
     cmp(r3, 1)
     bne(SHIFTS)
-    # MASS: all are halved until the largest has 28 bits, and rows are no more than 64 of what is added.
     add(r7, r7, r1)
     ldr(r0, [r7, 0])
     ldr(r7, [r7, 4])
@@ -411,7 +408,7 @@ def watch(r0, r1, r2, r3):
     bls(SHIFTS)
     mov(r0, 20)
     label(SHIFTS)
-    data(2, 0x9001)  # str r0, [sp, 4]
+    data(2, 0x9001)  # str r0, [sp, 4]  halved
     mov(r3, r9)
     add(r3, r3, r0)
     mov(r5, r10)
@@ -419,31 +416,30 @@ def watch(r0, r1, r2, r3):
     mov(r5, 0)
     mov(r11, r5)
     cmp(r3, 0)
-    bge(DOWN)
+    bge(L5)
     sub(r5, r5, r3)
     mov(r3, 0)
-    label(DOWN)
+    label(L5)
     mov(r9, r3)
     mov(r10, r5)
     b(TEST)
     label(TOKEN)
     cmp(r6, 0)
-    bne(OLD)
+    bne(L6)
     add(r1, 4)
     add(r2, 4)
-    label(OLD)
+    label(L6)
     sub(r6, 1)
     data(2, 0xC980)  # ldm r1!, {r7}
     data(2, 0xCC20)  # ldm r4!, {r5}
-    data(2, 0x9B02)  # ldr r3, [sp, 8]
+    data(2, 0x9B02)  # ldr r3, [sp, 8]  kind
     cmp(r3, 1)
-    beq(MASS)
+    beq(L7)
     lsl(r0, r7, 1)
     add(r0, r0, r7)
     add(r0, 63)
     lsr(r0, r0, 6)
     sub(r7, r7, r0)
-    # The share over the rows, by subtraction; nothing to do for one.
     mov(r3, r14)
     cmp(r3, 1)
     beq(SHARE)
@@ -457,17 +453,17 @@ def watch(r0, r1, r2, r3):
     label(BIT)
     lsr(r3, r3, 1)
     data(2, 0x4573)  # cmp r3, lr
-    bcc(DIVIDED)
+    bcc(L8)
     add(r0, r0, r0)
     cmp(r5, r3)
     bcc(BIT)
     sub(r5, r5, r3)
     add(r0, 1)
     b(BIT)
-    label(DIVIDED)
+    label(L8)
     mov(r5, r0)
     b(SHARE)
-    label(MASS)
+    label(L7)
     mov(r0, r8)
     lsr(r7, r0)
     label(SHARE)
@@ -477,18 +473,18 @@ def watch(r0, r1, r2, r3):
     lsl(r5, r0)
     add(r7, r7, r5)
     data(2, 0x455F)  # cmp r7, r11
-    bls(SMALLER)
+    bls(L9)
     mov(r11, r7)
-    label(SMALLER)
+    label(L9)
     data(2, 0xC280)  # stm r2!, {r7}
     label(TEST)
     data(2, 0x4564)  # cmp r4, r12
     bne(TOKEN)
-    data(2, 0x9B02)  # ldr r3, [sp, 8]
+    data(2, 0x9B02)  # ldr r3, [sp, 8]  kind
     cmp(r3, 1)
     bne(END)
-    data(2, 0x9800)  # ldr r0, [sp, 0]
-    data(2, 0x9B01)  # ldr r3, [sp, 4]
+    data(2, 0x9800)  # ldr r0, [sp, 0]  new_end
+    data(2, 0x9B01)  # ldr r3, [sp, 4]  halved
     str(r3, [r0, 0])
     mov(r3, r11)
     str(r3, [r0, 4])
@@ -504,6 +500,7 @@ def watch(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def move(r0, r1, r2, r3):
+    # r0 buffer, r1 to, r2 source, r3 count
     # r1 to, r2 from, r3 bytes left
     add(r1, r1, r0)
     add(r2, r2, r0)

@@ -1,3 +1,4 @@
+# Made by `python tools/generate_kernels.py --write` from tools/kernelgen/sources/float16.py: change that.
 """scales, qk and av of float16 in Thumb assembler: the bits of plain.py here. Style and limits: ../thumb.py.
 
 A number h has its entry of the table at 8 * (h >> 10); 12 instructions make a product of it.
@@ -8,7 +9,9 @@ import micropython
 
 @micropython.asm_thumb
 def scales(r0, r1, r2, r3):
-    # r0 words, r2 largest so far, r5 end of the run, r8 which times 4, r9 buffer, r10 head, r11 end of heads,
+    # r0 buffer, r1 _same, r2 which, r3 attend
+    # r0 words, r2 largest so far, r5 end of the run, r8 which times 4, r9 buffer, r10 head, r11 end of
+    # heads,
     # r12 bytes between heads, lr runs left
     mov(r4, r8)
     mov(r5, r9)
@@ -25,37 +28,37 @@ def scales(r0, r1, r2, r3):
     ldr(r5, [r4, 28])
     add(r5, r5, r0)
     mov(r11, r5)
-    ldr(r4, [r3, 36])
+    ldr(r4, [r3, 36])  # SCALE_STRIDE
     lsr(r4, r4, 1)
-    ldr(r5, [r3, 8])
+    ldr(r5, [r3, 8])  # ROW
     mul(r4, r5)
     mov(r12, r4)
     mov(r2, 0)
     label(HEAD)
     mov(r1, r3)
-    add(r1, 172)
-    ldr(r4, [r3, 4])
+    add(r1, 172)  # RUN
+    ldr(r4, [r3, 4])  # RUNS
     mov(r14, r4)
     label(RUN)
-    ldr(r5, [r1, 8])
-    ldr(r4, [r3, 8])
+    ldr(r5, [r1, 8])  # RUN_COUNT
+    ldr(r4, [r3, 8])  # ROW
     mul(r5, r4)
-    ldr(r0, [r1, 0])
+    ldr(r0, [r1, 0])  # RUN_CODES
     data(2, 0x4450)  # add r0, r10
     add(r5, r5, r0)
-    add(r1, 16)
+    add(r1, 16)  # RUN_WORDS
     label(WORD)
     data(2, 0xC810)  # ldm r0!, {r4}
     lsl(r6, r4, 1)
     cmp(r6, r2)
-    bls(LOWER)
+    bls(L1)
     mov(r2, r6)
-    label(LOWER)
+    label(L1)
     lsl(r6, r4, 17)
     cmp(r6, r2)
-    bls(SMALL)
+    bls(L2)
     mov(r2, r6)
-    label(SMALL)
+    label(L2)
     cmp(r0, r5)
     bne(WORD)
     mov(r4, r14)
@@ -68,10 +71,10 @@ def scales(r0, r1, r2, r3):
     data(2, 0x455C)  # cmp r4, r11
     bcc(HEAD)
     lsr(r2, r2, 27)
-    bne(NORMAL)
+    bne(L3)
     mov(r2, 1)
-    label(NORMAL)
-    ldr(r5, [r3, 48])
+    label(L3)
+    ldr(r5, [r3, 48])  # KSCALE
     data(2, 0x444D)  # add r5, r9
     mov(r6, r8)
     lsl(r6, r6, 7)
@@ -86,7 +89,6 @@ def scales(r0, r1, r2, r3):
     mov(r1, r2)
     sub(r1, 1)
     b(ENTRY)
-    # r5 r0 entries of plus and minus, r4 exponents left, r6 t, r7 b
     label(ENTRIES)
     mov(r1, r4)
     label(ENTRY)
@@ -95,9 +97,9 @@ def scales(r0, r1, r2, r3):
     lsr(r7, r1)
     lsl(r6, r7, 6)
     cmp(r4, r2)
-    bne(HIDDEN)
+    bne(L4)
     mov(r7, 0)
-    label(HIDDEN)
+    label(L4)
     data(2, 0xC5C0)  # stm r5!, {r6, r7}
     neg(r6, r6)
     neg(r7, r7)
@@ -106,10 +108,10 @@ def scales(r0, r1, r2, r3):
     bpl(ENTRIES)
     mov(r4, r8)
     add(r4, r4, r3)
-    str(r2, [r4, 80])
-    ldr(r0, [r4, 48])
+    str(r2, [r4, 80])  # KEXP
+    ldr(r0, [r4, 48])  # KSCALE
     data(2, 0x4448)  # add r0, r9
-    ldr(r5, [r3, 0])
+    ldr(r5, [r3, 0])  # N
     lsl(r5, r5, 1)
     add(r5, r5, r0)
     mov(r4, 1)
@@ -126,95 +128,96 @@ def scales(r0, r1, r2, r3):
     mov(r11, r7)
     mov(r0, 0)
 
+
 @micropython.asm_thumb
 def qk(r0, r1, r2, r3):
+    # r0 buffer, r1 _same, r2 mask, r3 attend
     # r0 numbers, r1 mantissa, r2 table, r3 t, r4 number, r5 its entry, r6 b or code, r7 dot, r8 result,
     # r9 its end in this run, r10 row, r11 mask of the dot so far, r12 what the dot is shifted by
-    # sp: four codes of the query, a, buffer, column, run, runs left, columns
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB08A)  # sub sp, 40
-    data(2, 0x9304)  # str r3, [sp, 16]
-    data(2, 0x9005)  # str r0, [sp, 20]
-    ldr(r4, [r3, 16])
-    data(2, 0x9409)  # str r4, [sp, 36]
+    data(2, 0x9304)  # str r3, [sp, 16]  a
+    data(2, 0x9005)  # str r0, [sp, 20]  buffer
+    ldr(r4, [r3, 16])  # WIDTH
+    data(2, 0x9409)  # str r4, [sp, 36]  columns
     mov(r4, 0)
-    data(2, 0x9406)  # str r4, [sp, 24]
+    data(2, 0x9406)  # str r4, [sp, 24]  column
     label(COLUMN)
-    data(2, 0x9B04)  # ldr r3, [sp, 16]
-    data(2, 0x9D05)  # ldr r5, [sp, 20]
-    ldr(r4, [r3, 44])
+    data(2, 0x9B04)  # ldr r3, [sp, 16]  a
+    data(2, 0x9D05)  # ldr r5, [sp, 20]  buffer
+    ldr(r4, [r3, 44])  # DOTS
     add(r4, r4, r5)
     mov(r8, r4)
-    ldr(r4, [r3, 4])
-    data(2, 0x9408)  # str r4, [sp, 32]
+    ldr(r4, [r3, 4])  # RUNS
+    data(2, 0x9408)  # str r4, [sp, 32]  runs_left
     mov(r4, r3)
-    add(r4, 172)
-    data(2, 0x9407)  # str r4, [sp, 28]
-    data(2, 0x9A06)  # ldr r2, [sp, 24]
+    add(r4, 172)  # RUN
+    data(2, 0x9407)  # str r4, [sp, 28]  run
+    data(2, 0x9A06)  # ldr r2, [sp, 24]  column
     mov(r4, 0)
     cmp(r2, 0)
-    beq(FIRST)
+    beq(L1)
     mvn(r4, r4)
-    label(FIRST)
+    label(L1)
     mov(r11, r4)
     mov(r4, 0)
     add(r2, 4)
-    data(2, 0x9D09)  # ldr r5, [sp, 36]
+    data(2, 0x9D09)  # ldr r5, [sp, 36]  columns
     cmp(r2, r5)
-    blt(INNER)
+    blt(L2)
     mov(r4, 8)
-    label(INNER)
+    label(L2)
     mov(r12, r4)
     label(RUN)
-    data(2, 0x9B04)  # ldr r3, [sp, 16]
-    data(2, 0x9E05)  # ldr r6, [sp, 20]
-    data(2, 0x9F07)  # ldr r7, [sp, 28]
-    ldr(r4, [r3, 68])
+    data(2, 0x9B04)  # ldr r3, [sp, 16]  a
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  buffer
+    data(2, 0x9F07)  # ldr r7, [sp, 28]  run
+    ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r6)
-    add(r4, 16)
-    ldr(r5, [r7, 12])
+    add(r4, 16)  # QUERY_WORDS
+    ldr(r5, [r7, 12])  # RUN_SINKS
     cmp(r5, 0)
-    beq(WINDOW)
-    ldr(r5, [r3, 72])
+    beq(L3)
+    ldr(r5, [r3, 72])  # SINK_QUERY
     add(r4, r4, r5)
-    label(WINDOW)
-    ldr(r0, [r3, 12])
+    label(L3)
+    ldr(r0, [r3, 12])  # SLICES
     lsl(r0, r0, 2)
     add(r4, r4, r0)
-    data(2, 0x9806)  # ldr r0, [sp, 24]
+    data(2, 0x9806)  # ldr r0, [sp, 24]  column
     lsl(r0, r0, 1)
     add(r4, r4, r0)
     add(r0, r0, r6)
-    ldr(r5, [r3, 20])
+    ldr(r5, [r3, 20])  # CODES
     add(r0, r0, r5)
-    ldr(r5, [r7, 0])
+    ldr(r5, [r7, 0])  # RUN_CODES
     add(r0, r0, r5)
-    ldr(r5, [r3, 8])
+    ldr(r5, [r3, 8])  # ROW
     mov(r10, r5)
-    ldr(r5, [r7, 8])
+    ldr(r5, [r7, 8])  # RUN_COUNT
     lsl(r5, r5, 2)
     data(2, 0x4445)  # add r5, r8
     mov(r9, r5)
-    add(r7, 16)
-    data(2, 0x9707)  # str r7, [sp, 28]
+    add(r7, 16)  # RUN_WORDS
+    data(2, 0x9707)  # str r7, [sp, 28]  run
     ldr(r5, [r4, 0])
     data(2, 0xB22E)  # sxth r6, r5
     sub(r5, r5, r6)
     asr(r5, r5, 16)
-    data(2, 0x9500)  # str r5, [sp, 0]
-    data(2, 0x9602)  # str r6, [sp, 8]
+    data(2, 0x9500)  # str r5, [sp, 0]  code0
+    data(2, 0x9602)  # str r6, [sp, 8]  code2
     ldr(r5, [r4, 4])
     data(2, 0xB22E)  # sxth r6, r5
     sub(r5, r5, r6)
     asr(r5, r5, 16)
-    data(2, 0x9501)  # str r5, [sp, 4]
-    data(2, 0x9603)  # str r6, [sp, 12]
-    ldr(r2, [r3, 48])
-    data(2, 0x9D05)  # ldr r5, [sp, 20]
+    data(2, 0x9501)  # str r5, [sp, 4]  code1
+    data(2, 0x9603)  # str r6, [sp, 12]  code3
+    ldr(r2, [r3, 48])  # KSCALE
+    data(2, 0x9D05)  # ldr r5, [sp, 20]  buffer
     add(r2, r2, r5)
     mov(r1, 1)
     lsl(r1, r1, 10)
@@ -234,7 +237,7 @@ def qk(r0, r1, r2, r3):
     mul(r4, r3)
     asr(r4, r4, 16)
     add(r4, r4, r6)
-    data(2, 0x9E00)  # ldr r6, [sp, 0]
+    data(2, 0x9E00)  # ldr r6, [sp, 0]  code0
     mul(r4, r6)
     add(r7, r7, r4)
     ldrh(r4, [r0, 2])
@@ -246,7 +249,7 @@ def qk(r0, r1, r2, r3):
     mul(r4, r3)
     asr(r4, r4, 16)
     add(r4, r4, r6)
-    data(2, 0x9E01)  # ldr r6, [sp, 4]
+    data(2, 0x9E01)  # ldr r6, [sp, 4]  code1
     mul(r4, r6)
     add(r7, r7, r4)
     ldrh(r4, [r0, 4])
@@ -258,7 +261,7 @@ def qk(r0, r1, r2, r3):
     mul(r4, r3)
     asr(r4, r4, 16)
     add(r4, r4, r6)
-    data(2, 0x9E02)  # ldr r6, [sp, 8]
+    data(2, 0x9E02)  # ldr r6, [sp, 8]  code2
     mul(r4, r6)
     add(r7, r7, r4)
     ldrh(r4, [r0, 6])
@@ -270,7 +273,7 @@ def qk(r0, r1, r2, r3):
     mul(r4, r3)
     asr(r4, r4, 16)
     add(r4, r4, r6)
-    data(2, 0x9E03)  # ldr r6, [sp, 12]
+    data(2, 0x9E03)  # ldr r6, [sp, 12]  code3
     mul(r4, r6)
     add(r7, r7, r4)
     mov(r4, r12)
@@ -281,20 +284,20 @@ def qk(r0, r1, r2, r3):
     mov(r8, r6)
     data(2, 0x454E)  # cmp r6, r9
     bne(TOKEN)
-    data(2, 0x9C08)  # ldr r4, [sp, 32]
+    data(2, 0x9C08)  # ldr r4, [sp, 32]  runs_left
     sub(r4, 1)
-    data(2, 0x9408)  # str r4, [sp, 32]
-    beq(RUNS)
+    data(2, 0x9408)  # str r4, [sp, 32]  runs_left
+    beq(L4)
     b(RUN)
-    label(RUNS)
-    data(2, 0x9C06)  # ldr r4, [sp, 24]
+    label(L4)
+    data(2, 0x9C06)  # ldr r4, [sp, 24]  column
     add(r4, 4)
-    data(2, 0x9406)  # str r4, [sp, 24]
-    data(2, 0x9D09)  # ldr r5, [sp, 36]
+    data(2, 0x9406)  # str r4, [sp, 24]  column
+    data(2, 0x9D09)  # ldr r5, [sp, 36]  columns
     cmp(r4, r5)
-    bge(END)
+    bge(L5)
     b(COLUMN)
-    label(END)
+    label(L5)
     data(2, 0xB00A)  # add sp, 40
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -303,101 +306,101 @@ def qk(r0, r1, r2, r3):
     mov(r11, r7)
     mov(r0, 0)
 
+
 @micropython.asm_thumb
 def av(r0, r1, r2, r3):
+    # r0 buffer, r1 _same, r2 mask, r3 attend
     # r0 numbers, r1 weights, r2 table, r3 mantissa, r4 number, r5 its entry, r6 t or weight, r7 b,
     # r8 r9 sums of two channels, r10 row, r11 as r2, r12 weight, lr end of this part
-    # sp: a, buffer, column, run, tokens left, those of the run, of the batch, UNITS, sums, bytes of a row
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB08A)  # sub sp, 40
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x9001)  # str r0, [sp, 4]
+    data(2, 0x9300)  # str r3, [sp, 0]  a
+    data(2, 0x9001)  # str r0, [sp, 4]  buffer
     mov(r4, 1)
     lsl(r4, r4, 29)
-    str(r4, [r3, 100])
+    str(r4, [r3, 100])  # CORR
     mov(r7, r3)
-    add(r7, 128)
-    ldr(r4, [r7, 32])
-    data(2, 0x9409)  # str r4, [sp, 36]
-    ldr(r4, [r3, 48])
+    add(r7, 128)  # HEAD_DIM
+    ldr(r4, [r7, 32])  # V_WIDTH
+    data(2, 0x9409)  # str r4, [sp, 36]  row_bytes
+    ldr(r4, [r3, 48])  # KSCALE
     add(r4, r4, r0)
     mov(r5, 2)
     lsl(r5, r5, 8)
     sub(r4, r4, r5)
     mov(r11, r4)
-    ldr(r4, [r3, 8])
+    ldr(r4, [r3, 8])  # ROW
     mov(r10, r4)
     mov(r4, 0)
-    data(2, 0x9402)  # str r4, [sp, 8]
+    data(2, 0x9402)  # str r4, [sp, 8]  column
     lsl(r3, r5, 1)
     sub(r3, 1)
     label(COLUMN)
-    data(2, 0x9E00)  # ldr r6, [sp, 0]
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
-    data(2, 0x9A02)  # ldr r2, [sp, 8]
-    ldr(r4, [r6, 64])
+    data(2, 0x9E00)  # ldr r6, [sp, 0]  a
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
+    data(2, 0x9A02)  # ldr r2, [sp, 8]  column
+    ldr(r4, [r6, 64])  # SUMS
     add(r4, r4, r5)
     lsl(r2, r2, 1)
     add(r4, r4, r2)
-    data(2, 0x9408)  # str r4, [sp, 32]
-    ldr(r2, [r6, 100])
+    data(2, 0x9408)  # str r4, [sp, 32]  sums
+    ldr(r2, [r6, 100])  # CORR
     str(r2, [r4, 0])
     str(r2, [r4, 4])
-    ldr(r1, [r6, 44])
+    ldr(r1, [r6, 44])  # DOTS
     add(r1, r1, r5)
-    ldr(r4, [r6, 60])
+    ldr(r4, [r6, 60])  # UNITS
     add(r4, r4, r5)
-    data(2, 0x9407)  # str r4, [sp, 28]
-    ldr(r4, [r6, 0])
-    data(2, 0x9404)  # str r4, [sp, 16]
+    data(2, 0x9407)  # str r4, [sp, 28]  units
+    ldr(r4, [r6, 0])  # N
+    data(2, 0x9404)  # str r4, [sp, 16]  tokens_left
     mov(r4, r6)
-    add(r4, 172)
-    data(2, 0x9403)  # str r4, [sp, 12]
+    add(r4, 172)  # RUN
+    data(2, 0x9403)  # str r4, [sp, 12]  run
     mov(r4, 0)
-    data(2, 0x9405)  # str r4, [sp, 20]
+    data(2, 0x9405)  # str r4, [sp, 20]  run_left
     mov(r8, r4)
     mov(r9, r4)
     mov(r2, r11)
     label(BATCH)
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     mov(r7, 8)
     cmp(r5, r7)
-    bcs(FULL)
+    bcs(L1)
     mov(r7, r5)
-    label(FULL)
+    label(L1)
     sub(r5, r5, r7)
-    data(2, 0x9504)  # str r5, [sp, 16]
-    # a batch may span runs
+    data(2, 0x9504)  # str r5, [sp, 16]  tokens_left
     label(PART)
-    data(2, 0x9E05)  # ldr r6, [sp, 20]
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  run_left
     cmp(r6, 0)
-    bne(INSIDE)
-    data(2, 0x9C00)  # ldr r4, [sp, 0]
-    ldr(r0, [r4, 24])
-    data(2, 0x9D02)  # ldr r5, [sp, 8]
+    bne(L2)
+    data(2, 0x9C00)  # ldr r4, [sp, 0]  a
+    ldr(r0, [r4, 24])  # VCODES
+    data(2, 0x9D02)  # ldr r5, [sp, 8]  column
     add(r0, r0, r5)
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
     add(r0, r0, r5)
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
-    ldr(r5, [r4, 0])
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  run
+    ldr(r5, [r4, 0])  # RUN_CODES
     add(r0, r0, r5)
-    ldr(r6, [r4, 8])
-    add(r4, 16)
-    data(2, 0x9403)  # str r4, [sp, 12]
-    label(INSIDE)
+    ldr(r6, [r4, 8])  # RUN_COUNT
+    add(r4, 16)  # RUN_WORDS
+    data(2, 0x9403)  # str r4, [sp, 12]  run
+    label(L2)
     mov(r5, r7)
     cmp(r6, r5)
-    bcs(WHOLE)
+    bcs(L3)
     mov(r5, r6)
-    label(WHOLE)
+    label(L3)
     sub(r6, r6, r5)
-    data(2, 0x9605)  # str r6, [sp, 20]
+    data(2, 0x9605)  # str r6, [sp, 20]  run_left
     sub(r7, r7, r5)
-    data(2, 0x9706)  # str r7, [sp, 24]
+    data(2, 0x9706)  # str r7, [sp, 24]  batch_left
     lsl(r5, r5, 2)
     add(r5, r5, r1)
     mov(r14, r5)
@@ -431,23 +434,22 @@ def av(r0, r1, r2, r3):
     data(2, 0x4450)  # add r0, r10
     data(2, 0x4571)  # cmp r1, lr
     bne(TOKEN)
-    data(2, 0x9F06)  # ldr r7, [sp, 24]
+    data(2, 0x9F06)  # ldr r7, [sp, 24]  batch_left
     cmp(r7, 0)
     bne(PART)
-    # the batch's sums, rounded, to those of all
-    data(2, 0x9C07)  # ldr r4, [sp, 28]
+    data(2, 0x9C07)  # ldr r4, [sp, 28]  units
     data(2, 0xCC20)  # ldm r4!, {r5}
-    data(2, 0x9407)  # str r4, [sp, 28]
+    data(2, 0x9407)  # str r4, [sp, 28]  units
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
-    data(2, 0x9C08)  # ldr r4, [sp, 32]
+    data(2, 0x9C08)  # ldr r4, [sp, 32]  sums
     mov(r7, r8)
     asr(r7, r7, 8)
     mul(r7, r6)
     asr(r7, r5)
-    bcc(DOWN0)
+    bcc(L4)
     add(r7, 1)
-    label(DOWN0)
+    label(L4)
     ldr(r2, [r4, 0])
     add(r2, r2, r7)
     str(r2, [r4, 0])
@@ -455,9 +457,9 @@ def av(r0, r1, r2, r3):
     asr(r7, r7, 8)
     mul(r7, r6)
     asr(r7, r5)
-    bcc(DOWN4)
+    bcc(L5)
     add(r7, 1)
-    label(DOWN4)
+    label(L5)
     ldr(r2, [r4, 4])
     add(r2, r2, r7)
     str(r2, [r4, 4])
@@ -465,17 +467,17 @@ def av(r0, r1, r2, r3):
     mov(r8, r2)
     mov(r9, r2)
     mov(r2, r11)
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
     bne(BATCH)
-    data(2, 0x9C02)  # ldr r4, [sp, 8]
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 4)
-    data(2, 0x9402)  # str r4, [sp, 8]
-    data(2, 0x9D09)  # ldr r5, [sp, 36]
+    data(2, 0x9402)  # str r4, [sp, 8]  column
+    data(2, 0x9D09)  # ldr r5, [sp, 36]  row_bytes
     cmp(r4, r5)
-    bge(END)
+    bge(L6)
     b(COLUMN)
-    label(END)
+    label(L6)
     data(2, 0xB00A)  # add sp, 40
     pop({r4, r5, r6, r7})
     mov(r8, r4)

@@ -1,3 +1,4 @@
+# Made by `python tools/generate_kernels.py --write` from tools/kernelgen/sources/int4.py: change that.
 """qk4, center, av4 of int4 in Thumb assembler: the bits of plain.py here. Style and limits: ../thumb.py."""
 
 import micropython
@@ -5,59 +6,58 @@ import micropython
 
 @micropython.asm_thumb
 def qk4(r0, r1, r2, r3):
+    # r0 buffer, r1 _same, r2 _mask, r3 attend
     # Token: r0 nibbles, r1 product, r2 mask, r3 r4 r5 r8 factors, r6 word, r7 sum, r9 dot, r10 shift,
     # r11 what is added, r12 gap, lr end of the block's dots
-    # sp: a, buffer, spread, row, tokens left, dots, sum of the minima, cut, tokens of the block, bytes of a
-    # slice, column, ranges and then nibbles, factors, mask
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB08E)  # sub sp, 56
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x9001)  # str r0, [sp, 4]
+    data(2, 0x9300)  # str r3, [sp, 0]  a
+    data(2, 0x9001)  # str r0, [sp, 4]  buffer
     mov(r2, 15)
     lsl(r4, r2, 16)
     orr(r2, r4)
-    data(2, 0x920D)  # str r2, [sp, 52]
+    data(2, 0x920D)  # str r2, [sp, 52]  mask
     mov(r7, r3)
-    add(r7, 220)
-    ldr(r4, [r7, 16])
-    data(2, 0x9409)  # str r4, [sp, 36]
-    ldr(r4, [r7, 4])
-    data(2, 0x9403)  # str r4, [sp, 12]
-    ldr(r4, [r7, 12])
+    add(r7, 220)  # A_COUNT
+    ldr(r4, [r7, 16])  # WIDTH4
+    data(2, 0x9409)  # str r4, [sp, 36]  slice_bytes
+    ldr(r4, [r7, 4])  # FIRST
+    data(2, 0x9403)  # str r4, [sp, 12]  row
+    ldr(r4, [r7, 12])  # ROW4
     sub(r4, 4)
     mov(r12, r4)
-    ldr(r5, [r7, 0])
-    data(2, 0x9504)  # str r5, [sp, 16]
-    ldr(r4, [r3, 0])
+    ldr(r5, [r7, 0])  # A_COUNT
+    data(2, 0x9504)  # str r5, [sp, 16]  tokens_left
+    ldr(r4, [r3, 0])  # N
     sub(r4, r4, r5)
     lsl(r4, r4, 2)
-    ldr(r5, [r3, 44])
+    ldr(r5, [r3, 44])  # DOTS
     add(r4, r4, r5)
     add(r4, r4, r0)
-    data(2, 0x9405)  # str r4, [sp, 20]
-    ldr(r6, [r7, 64])
+    data(2, 0x9405)  # str r4, [sp, 20]  dots
+    ldr(r6, [r7, 64])  # SPREAD
     add(r6, r6, r0)
-    data(2, 0x9602)  # str r6, [sp, 8]
-    ldr(r4, [r3, 16])
+    data(2, 0x9602)  # str r6, [sp, 8]  spread
+    ldr(r4, [r3, 16])  # WIDTH
     mov(r5, r4)
     add(r5, 7)
     lsr(r5, r5, 3)
     lsl(r5, r5, 4)
-    ldr(r2, [r3, 76])
+    ldr(r2, [r3, 76])  # SLICE
     mul(r5, r2)
     add(r5, r5, r0)
-    ldr(r2, [r3, 68])
+    ldr(r2, [r3, 68])  # QUERY
     add(r5, r5, r2)
     add(r5, 16)
-    ldr(r2, [r3, 12])
+    ldr(r2, [r3, 12])  # SLICES
     lsl(r2, r2, 2)
     add(r5, r5, r2)
     mov(r7, r4)
-    label(SPREAD)  # the query's codes, a word each
+    label(SPREAD)
     data(2, 0xCD03)  # ldm r5!, {r0, r1}
     data(2, 0xB202)  # sxth r2, r0
     data(2, 0xB20B)  # sxth r3, r1
@@ -76,27 +76,27 @@ def qk4(r0, r1, r2, r3):
     mov(r3, 0)
     data(2, 0xC60F)  # stm r6!, {r0, r1, r2, r3}
     label(BLOCK)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 220)
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
+    add(r7, 220)  # A_COUNT
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  row
     lsr(r4, r4, 4)
-    ldr(r5, [r7, 44])
+    ldr(r5, [r7, 44])  # HEADER
     mul(r4, r5)
-    ldr(r5, [r7, 24])
+    ldr(r5, [r7, 24])  # RANGES
     add(r4, r4, r5)
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
     add(r4, r4, r5)
-    ldr(r6, [r3, 124])
-    ldr(r5, [r3, 76])
+    ldr(r6, [r3, 124])  # SLICE_WIDTH
+    ldr(r5, [r3, 76])  # SLICE
     mul(r5, r6)
     lsl(r5, r5, 2)
     add(r4, r4, r5)
-    data(2, 0x940B)  # str r4, [sp, 44]
-    data(2, 0x9802)  # ldr r0, [sp, 8]
+    data(2, 0x940B)  # str r4, [sp, 44]  ranges
+    data(2, 0x9802)  # ldr r0, [sp, 8]  spread
     mov(r1, 0)
     mov(r2, 0)
-    label(CHANNEL)  # r1 the sum of minima times codes, r2 the largest step times code
+    label(CHANNEL)
     data(2, 0xC808)  # ldm r0!, {r3}
     data(2, 0xCC20)  # ldm r4!, {r5}
     asr(r7, r5, 16)
@@ -108,9 +108,9 @@ def qk4(r0, r1, r2, r3):
     add(r5, r5, r7)
     eor(r5, r7)
     cmp(r5, r2)
-    ble(LESS)
+    ble(L1)
     mov(r2, r5)
-    label(LESS)
+    label(L1)
     sub(r6, 1)
     bne(CHANNEL)
     mov(r6, 255)
@@ -125,22 +125,22 @@ def qk4(r0, r1, r2, r3):
     add(r3, 1)
     b(CUT)
     label(FITS)
-    data(2, 0x9307)  # str r3, [sp, 28]
+    data(2, 0x9307)  # str r3, [sp, 28]  cut
     lsl(r1, r1, 4)
-    data(2, 0x9106)  # str r1, [sp, 24]
+    data(2, 0x9106)  # str r1, [sp, 24]  minima
     mov(r2, 0)
     mov(r9, r2)
     mov(r2, 1)
     lsl(r2, r3)
     lsr(r2, r2, 1)
-    data(2, 0x9802)  # ldr r0, [sp, 8]
-    data(2, 0x9C0B)  # ldr r4, [sp, 44]
-    data(2, 0x9F09)  # ldr r7, [sp, 36]
+    data(2, 0x9802)  # ldr r0, [sp, 8]  spread
+    data(2, 0x9C0B)  # ldr r4, [sp, 44]  ranges
+    data(2, 0x9F09)  # ldr r7, [sp, 36]  slice_bytes
     lsl(r6, r7, 3)
     add(r6, r6, r0)
-    data(2, 0x960C)  # str r6, [sp, 48]
+    data(2, 0x960C)  # str r6, [sp, 48]  factors
     mov(r8, r7)
-    label(PAIR)  # channels c and c + 4 to one factor; r9 what is lost
+    label(PAIR)
     ldr(r5, [r0, 16])
     ldr(r1, [r4, 16])
     data(2, 0xB289)  # uxth r1, r1
@@ -184,70 +184,70 @@ def qk4(r0, r1, r2, r3):
     mov(r1, 15)
     mul(r5, r1)
     asr(r5, r5, 1)
-    data(2, 0x9906)  # ldr r1, [sp, 24]
+    data(2, 0x9906)  # ldr r1, [sp, 24]  minima
     add(r1, r1, r5)
     asr(r1, r3)
-    data(2, 0x9106)  # str r1, [sp, 24]
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
+    data(2, 0x9106)  # str r1, [sp, 24]  minima
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 220)
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
+    add(r7, 220)  # A_COUNT
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  row
     mov(r5, 15)
     and_(r5, r4)
     mov(r6, 16)
     sub(r6, r6, r5)
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, r6)
-    bcs(ENOUGH)
+    bcs(L2)
     mov(r6, r5)
-    label(ENOUGH)
+    label(L2)
     sub(r5, r5, r6)
-    data(2, 0x9504)  # str r5, [sp, 16]
-    data(2, 0x9608)  # str r6, [sp, 32]
-    ldr(r5, [r7, 12])
+    data(2, 0x9504)  # str r5, [sp, 16]  tokens_left
+    data(2, 0x9608)  # str r6, [sp, 32]  block_tokens
+    ldr(r5, [r7, 12])  # ROW4
     mul(r4, r5)
-    ldr(r5, [r7, 20])
+    ldr(r5, [r7, 20])  # CODES4
     add(r4, r4, r5)
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
     add(r4, r4, r5)
-    ldr(r5, [r3, 76])
-    data(2, 0x9E09)  # ldr r6, [sp, 36]
+    ldr(r5, [r3, 76])  # SLICE
+    data(2, 0x9E09)  # ldr r6, [sp, 36]  slice_bytes
     mul(r5, r6)
     add(r4, r4, r5)
-    data(2, 0x940B)  # str r4, [sp, 44]
+    data(2, 0x940B)  # str r4, [sp, 44]  ranges
     mov(r4, 0)
-    data(2, 0x940A)  # str r4, [sp, 40]
+    data(2, 0x940A)  # str r4, [sp, 40]  column
     label(COLUMN)
-    data(2, 0x9F0A)  # ldr r7, [sp, 40]
-    data(2, 0x980B)  # ldr r0, [sp, 44]
+    data(2, 0x9F0A)  # ldr r7, [sp, 40]  column
+    data(2, 0x980B)  # ldr r0, [sp, 44]  ranges
     add(r0, r0, r7)
     add(r7, 4)
-    data(2, 0x970A)  # str r7, [sp, 40]
+    data(2, 0x970A)  # str r7, [sp, 40]  column
     mov(r1, 0)
-    data(2, 0x9E09)  # ldr r6, [sp, 36]
+    data(2, 0x9E09)  # ldr r6, [sp, 36]  slice_bytes
     cmp(r7, r6)
-    bne(INNER)
-    data(2, 0x9E07)  # ldr r6, [sp, 28]
+    bne(L3)
+    data(2, 0x9E07)  # ldr r6, [sp, 28]  cut
     mov(r1, 12)
     sub(r1, r1, r6)
-    label(INNER)
+    label(L3)
     mov(r10, r1)
-    data(2, 0x9E05)  # ldr r6, [sp, 20]
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  dots
     mov(r9, r6)
-    data(2, 0x9908)  # ldr r1, [sp, 32]
+    data(2, 0x9908)  # ldr r1, [sp, 32]  block_tokens
     lsl(r1, r1, 2)
     add(r1, r1, r6)
     mov(r14, r1)
-    data(2, 0x9E06)  # ldr r6, [sp, 24]
+    data(2, 0x9E06)  # ldr r6, [sp, 24]  minima
     mov(r11, r6)
-    data(2, 0x9E0C)  # ldr r6, [sp, 48]
+    data(2, 0x9E0C)  # ldr r6, [sp, 48]  factors
     data(2, 0xCE3A)  # ldm r6!, {r1, r3, r4, r5}
-    data(2, 0x960C)  # str r6, [sp, 48]
+    data(2, 0x960C)  # str r6, [sp, 48]  factors
     mov(r8, r5)
     mov(r5, r4)
     mov(r4, r3)
     mov(r3, r1)
-    data(2, 0x9A0D)  # ldr r2, [sp, 52]
+    data(2, 0x9A0D)  # ldr r2, [sp, 52]  mask
     cmp(r7, 4)
     bne(MORE)
     label(FIRST)
@@ -282,7 +282,7 @@ def qk4(r0, r1, r2, r3):
     data(2, 0x4576)  # cmp r6, lr
     bne(FIRST)
     b(NEXT)
-    label(MORE)  # columns after the first: added to the sum so far
+    label(MORE)
     data(2, 0xC840)  # ldm r0!, {r6}
     data(2, 0x4460)  # add r0, r12
     mov(r7, r6)
@@ -315,31 +315,31 @@ def qk4(r0, r1, r2, r3):
     data(2, 0x4576)  # cmp r6, lr
     bne(MORE)
     label(NEXT)
-    data(2, 0x9F0A)  # ldr r7, [sp, 40]
-    data(2, 0x9E09)  # ldr r6, [sp, 36]
+    data(2, 0x9F0A)  # ldr r7, [sp, 40]  column
+    data(2, 0x9E09)  # ldr r6, [sp, 36]  slice_bytes
     cmp(r7, r6)
-    beq(COLUMNS)
+    beq(L4)
     b(COLUMN)
-    label(COLUMNS)
+    label(L4)
     mov(r4, r9)
-    data(2, 0x9405)  # str r4, [sp, 20]
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
-    data(2, 0x9E08)  # ldr r6, [sp, 32]
+    data(2, 0x9405)  # str r4, [sp, 20]  dots
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  row
+    data(2, 0x9E08)  # ldr r6, [sp, 32]  block_tokens
     add(r4, r4, r6)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 220)
-    ldr(r5, [r7, 8])
+    add(r7, 220)  # A_COUNT
+    ldr(r5, [r7, 8])  # ROWS
     cmp(r4, r5)
-    bne(ONWARD)
+    bne(L5)
     mov(r4, 0)
-    label(ONWARD)
-    data(2, 0x9403)  # str r4, [sp, 12]
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
+    label(L5)
+    data(2, 0x9403)  # str r4, [sp, 12]  row
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    beq(END)
+    beq(L6)
     b(BLOCK)
-    label(END)
+    label(L6)
     data(2, 0xB00E)  # add sp, 56
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -351,9 +351,9 @@ def qk4(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def center(r0, r1, r2, r3):
+    # r0 buffer, r1 _same, r2 tables, r3 attend
     # r0 scores, r1 middles, r2 term, r3 shift down, r4 mantissa, r5 exponent, r6 distance, r8 MAX,
     # r9 distance that weighs nothing, r10 tables, r11 sum, r12 half of what is cut, lr end of scores
-    # sp: bits cut, shift down, own parameters
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -361,36 +361,36 @@ def center(r0, r1, r2, r3):
     push({r4, r5, r6, r7})
     data(2, 0xB083)  # sub sp, 12
     mov(r10, r2)
-    ldr(r4, [r3, 68])
+    ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r0)
-    ldr(r5, [r3, 104])
-    ldr(r6, [r4, 0])
+    ldr(r5, [r3, 104])  # LOG_SCALE
+    ldr(r6, [r4, 0])  # QUERY_MANTISSA
     mul(r5, r6)
     mov(r6, 10)
     lsr(r7, r5, 25)
-    beq(TEN)
+    beq(L1)
     add(r6, 1)
-    label(TEN)
+    label(L1)
     lsr(r5, r6)
     mov(r7, 129)
     lsl(r7, r7, 4)
     add(r7, 5)
     sub(r7, r7, r6)
-    ldr(r6, [r3, 108])
+    ldr(r6, [r3, 108])  # LOG_EXP
     add(r7, r7, r6)
-    ldr(r6, [r4, 4])
+    ldr(r6, [r4, 4])  # QUERY_EXP
     sub(r7, r7, r6)
-    ldr(r6, [r3, 80])
+    ldr(r6, [r3, 80])  # KEXP
     sub(r7, r7, r6)
-    ldr(r6, [r4, 8])
+    ldr(r6, [r4, 8])  # QUERY_DOWN
     sub(r7, r7, r6)
     mov(r6, 0)
     cmp(r7, 1)
-    bge(COARSE)
+    bge(L2)
     mov(r7, 1)
     lsl(r5, r7, 15)
     sub(r5, 1)
-    label(COARSE)
+    label(L2)
     cmp(r7, 17)
     ble(FINE)
     mov(r6, r7)
@@ -400,10 +400,9 @@ def center(r0, r1, r2, r3):
     ble(FINE)
     mov(r6, 31)
     label(FINE)
-    data(2, 0x9601)  # str r6, [sp, 4]
+    data(2, 0x9601)  # str r6, [sp, 4]  shift_down
     mov(r12, r5)
     mov(r11, r7)
-    # far = ceil(7168 << e / m), by subtraction: 16 bits
     mov(r6, 7)
     lsl(r6, r6, 10)
     lsl(r6, r7)
@@ -415,30 +414,30 @@ def center(r0, r1, r2, r3):
     label(DIVIDE)
     add(r4, r4, r4)
     cmp(r6, r5)
-    bcc(SMALLER)
+    bcc(L3)
     sub(r6, r6, r5)
     add(r4, 1)
-    label(SMALLER)
+    label(L3)
     lsr(r5, r5, 1)
     sub(r7, 1)
     bne(DIVIDE)
     mov(r9, r4)
-    ldr(r4, [r3, 88])
+    ldr(r4, [r3, 88])  # MAX
     mov(r8, r4)
     mov(r7, r3)
-    add(r7, 220)
-    data(2, 0x9702)  # str r7, [sp, 8]
-    ldr(r6, [r7, 52])
+    add(r7, 220)  # A_COUNT
+    data(2, 0x9702)  # str r7, [sp, 8]  own
+    ldr(r6, [r7, 52])  # CENTERS
     add(r6, r6, r0)
-    ldr(r5, [r7, 56])
-    ldr(r4, [r3, 76])
+    ldr(r5, [r7, 56])  # CENTER_ROW
+    ldr(r4, [r3, 76])  # SLICE
     mul(r5, r4)
     add(r6, r6, r5)
-    ldr(r4, [r3, 0])
-    ldr(r2, [r7, 0])
+    ldr(r4, [r3, 0])  # N
+    ldr(r2, [r7, 0])  # A_COUNT
     sub(r1, r4, r2)
     lsl(r1, r1, 2)
-    ldr(r5, [r3, 40])
+    ldr(r5, [r3, 40])  # SCORES
     add(r1, r1, r5)
     add(r0, r0, r1)
     lsl(r2, r2, 2)
@@ -452,7 +451,7 @@ def center(r0, r1, r2, r3):
     add(r6, 1)
     b(UNIT)
     label(BITS)
-    data(2, 0x9600)  # str r6, [sp, 0]
+    data(2, 0x9600)  # str r6, [sp, 0]  cut
     mov(r4, 1)
     lsl(r4, r6)
     lsr(r6, r4, 1)
@@ -461,14 +460,14 @@ def center(r0, r1, r2, r3):
     mov(r5, r11)
     mov(r6, 0)
     mov(r11, r6)
-    data(2, 0x9B01)  # ldr r3, [sp, 4]
+    data(2, 0x9B01)  # ldr r3, [sp, 4]  shift_down
     label(TOKEN)
     data(2, 0xC840)  # ldm r0!, {r6}
     mov(r7, r8)
     sub(r6, r7, r6)
     lsr(r6, r3)
     data(2, 0x454E)  # cmp r6, r9
-    bcs(FAR)
+    bcs(L4)
     mul(r6, r4)
     lsr(r6, r5)
     lsl(r2, r6, 24)
@@ -481,19 +480,19 @@ def center(r0, r1, r2, r3):
     lsr(r6, r6, 8)
     asr(r2, r6)
     data(2, 0x4462)  # add r2, r12
-    data(2, 0x9F00)  # ldr r7, [sp, 0]
+    data(2, 0x9F00)  # ldr r7, [sp, 0]  cut
     asr(r2, r7)
     data(2, 0x4493)  # add r11, r2
-    label(FAR)
+    label(L4)
     add(r1, 2)
     data(2, 0x4570)  # cmp r0, lr
     bne(TOKEN)
-    data(2, 0x9F02)  # ldr r7, [sp, 8]
+    data(2, 0x9F02)  # ldr r7, [sp, 8]  own
     mov(r4, r11)
     mov(r5, 1)
     lsl(r5, r5, 29)
     add(r4, r4, r5)
-    str(r4, [r7, 60])
+    str(r4, [r7, 60])  # LIFT
     data(2, 0xB003)  # add sp, 12
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -505,51 +504,51 @@ def center(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def av4(r0, r1, r2, r3):
-    # r0 nibbles, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part
-    # sp: a, buffer, column, tokens of the next batch, tokens left, rows to the end of the ring, of the batch,
-    # UNITS, sums, mask, columns left, row 0
+    # r0 buffer, r1 _same, r2 _mask, r3 attend
+    # r0 nibbles, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this
+    # part
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     data(2, 0xB08C)  # sub sp, 48
-    data(2, 0x9300)  # str r3, [sp, 0]
-    data(2, 0x9001)  # str r0, [sp, 4]
-    ldr(r4, [r3, 100])
+    data(2, 0x9300)  # str r3, [sp, 0]  a
+    data(2, 0x9001)  # str r0, [sp, 4]  buffer
+    ldr(r4, [r3, 100])  # CORR
     mov(r5, 1)
     lsl(r5, r5, 29)
     add(r4, r4, r5)
-    str(r4, [r3, 100])
+    str(r4, [r3, 100])  # CORR
     mov(r2, 240)
     lsl(r4, r2, 16)
     orr(r2, r4)
-    data(2, 0x9209)  # str r2, [sp, 36]
+    data(2, 0x9209)  # str r2, [sp, 36]  mask
     mov(r4, 0)
-    data(2, 0x9402)  # str r4, [sp, 8]
+    data(2, 0x9402)  # str r4, [sp, 8]  column
     label(COLUMN)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
-    data(2, 0x9A02)  # ldr r2, [sp, 8]
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
+    data(2, 0x9A02)  # ldr r2, [sp, 8]  column
     mov(r7, r3)
-    add(r7, 220)
-    ldr(r4, [r3, 64])
+    add(r7, 220)  # A_COUNT
+    ldr(r4, [r3, 64])  # SUMS
     add(r4, r4, r5)
     lsl(r6, r2, 3)
     add(r4, r4, r6)
-    data(2, 0x9408)  # str r4, [sp, 32]
-    ldr(r6, [r7, 60])
-    ldr(r1, [r3, 16])
+    data(2, 0x9408)  # str r4, [sp, 32]  sums
+    ldr(r6, [r7, 60])  # LIFT
+    ldr(r1, [r3, 16])  # WIDTH
     lsl(r0, r2, 1)
     sub(r1, r1, r0)
     cmp(r1, 8)
-    bge(WORD)
+    bge(L1)
     mov(r0, 0)
     str(r0, [r4, 16])
     str(r0, [r4, 20])
     str(r0, [r4, 24])
     str(r0, [r4, 28])
-    label(WORD)
+    label(L1)
     mov(r1, 8)
     label(LIFT)
     ldr(r0, [r4, 0])
@@ -562,76 +561,75 @@ def av4(r0, r1, r2, r3):
     mov(r9, r0)
     mov(r10, r0)
     mov(r11, r0)
-    ldr(r4, [r7, 12])
+    ldr(r4, [r7, 12])  # ROW4
     sub(r4, 4)
     mov(r12, r4)
-    ldr(r4, [r7, 16])
+    ldr(r4, [r7, 16])  # WIDTH4
     sub(r4, r4, r2)
-    data(2, 0x940A)  # str r4, [sp, 40]
-    ldr(r4, [r3, 0])
-    ldr(r6, [r7, 0])
-    data(2, 0x9604)  # str r6, [sp, 16]
+    data(2, 0x940A)  # str r4, [sp, 40]  columns_left
+    ldr(r4, [r3, 0])  # N
+    ldr(r6, [r7, 0])  # A_COUNT
+    data(2, 0x9604)  # str r6, [sp, 16]  tokens_left
     sub(r4, r4, r6)
-    ldr(r1, [r3, 44])
+    ldr(r1, [r3, 44])  # DOTS
     add(r1, r1, r5)
     lsl(r6, r4, 2)
     add(r1, r1, r6)
-    ldr(r0, [r3, 60])
+    ldr(r0, [r3, 60])  # UNITS
     add(r0, r0, r5)
     lsr(r6, r4, 3)
     lsl(r6, r6, 2)
     add(r0, r0, r6)
-    data(2, 0x9007)  # str r0, [sp, 28]
-    # The first batch is what the fresh tokens have left of theirs.
+    data(2, 0x9007)  # str r0, [sp, 28]  units
     mov(r6, 7)
     and_(r4, r6)
     mov(r6, 8)
     sub(r6, r6, r4)
-    data(2, 0x9603)  # str r6, [sp, 12]
-    ldr(r0, [r3, 76])
-    ldr(r4, [r7, 16])
+    data(2, 0x9603)  # str r6, [sp, 12]  next_batch
+    ldr(r0, [r3, 76])  # SLICE
+    ldr(r4, [r7, 16])  # WIDTH4
     mul(r0, r4)
-    ldr(r4, [r7, 28])
+    ldr(r4, [r7, 28])  # VCODES4
     add(r0, r0, r4)
     add(r0, r0, r2)
     add(r0, r0, r5)
-    data(2, 0x900B)  # str r0, [sp, 44]
-    ldr(r4, [r7, 4])
-    ldr(r6, [r7, 8])
+    data(2, 0x900B)  # str r0, [sp, 44]  row_0
+    ldr(r4, [r7, 4])  # FIRST
+    ldr(r6, [r7, 8])  # ROWS
     sub(r6, r6, r4)
-    data(2, 0x9605)  # str r6, [sp, 20]
-    ldr(r6, [r7, 12])
+    data(2, 0x9605)  # str r6, [sp, 20]  ring_left
+    ldr(r6, [r7, 12])  # ROW4
     mul(r4, r6)
     add(r0, r0, r4)
-    data(2, 0x9A09)  # ldr r2, [sp, 36]
+    data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     label(BATCH)
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
-    data(2, 0x9F03)  # ldr r7, [sp, 12]
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
+    data(2, 0x9F03)  # ldr r7, [sp, 12]  next_batch
     mov(r6, 8)
-    data(2, 0x9603)  # str r6, [sp, 12]
+    data(2, 0x9603)  # str r6, [sp, 12]  next_batch
     cmp(r5, r7)
-    bcs(FULL)
+    bcs(L2)
     mov(r7, r5)
-    label(FULL)
+    label(L2)
     sub(r5, r5, r7)
-    data(2, 0x9504)  # str r5, [sp, 16]
-    label(PART)  # a batch may go on at row 0
-    data(2, 0x9E05)  # ldr r6, [sp, 20]
+    data(2, 0x9504)  # str r5, [sp, 16]  tokens_left
+    label(PART)
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  ring_left
     cmp(r6, 0)
-    bne(INSIDE)
-    data(2, 0x980B)  # ldr r0, [sp, 44]
+    bne(L3)
+    data(2, 0x980B)  # ldr r0, [sp, 44]  row_0
     mov(r6, 1)
     lsl(r6, r6, 20)
-    label(INSIDE)
+    label(L3)
     mov(r5, r7)
     cmp(r6, r5)
-    bcs(WHOLE)
+    bcs(L4)
     mov(r5, r6)
-    label(WHOLE)
+    label(L4)
     sub(r6, r6, r5)
-    data(2, 0x9605)  # str r6, [sp, 20]
+    data(2, 0x9605)  # str r6, [sp, 20]  ring_left
     sub(r7, r7, r5)
-    data(2, 0x9706)  # str r7, [sp, 24]
+    data(2, 0x9706)  # str r7, [sp, 24]  batch_left
     lsl(r5, r5, 2)
     add(r5, r5, r1)
     mov(r14, r5)
@@ -657,15 +655,15 @@ def av4(r0, r1, r2, r3):
     data(2, 0x44A3)  # add r11, r4
     data(2, 0x4571)  # cmp r1, lr
     bne(TOKEN)
-    data(2, 0x9F06)  # ldr r7, [sp, 24]
+    data(2, 0x9F06)  # ldr r7, [sp, 24]  batch_left
     cmp(r7, 0)
     bne(PART)
-    data(2, 0x9F07)  # ldr r7, [sp, 28]
+    data(2, 0x9F07)  # ldr r7, [sp, 28]  units
     data(2, 0xCF10)  # ldm r7!, {r4}
-    data(2, 0x9707)  # str r7, [sp, 28]
+    data(2, 0x9707)  # str r7, [sp, 28]  units
     data(2, 0xB2A3)  # uxth r3, r4
     lsr(r4, r4, 16)
-    data(2, 0x9F08)  # ldr r7, [sp, 32]
+    data(2, 0x9F08)  # ldr r7, [sp, 32]  sums
     mov(r5, r8)
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
@@ -723,20 +721,20 @@ def av4(r0, r1, r2, r3):
     mov(r9, r2)
     mov(r10, r2)
     mov(r11, r2)
-    data(2, 0x9A09)  # ldr r2, [sp, 36]
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
+    data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    beq(BATCHES)
+    beq(L5)
     b(BATCH)
-    label(BATCHES)
-    data(2, 0x9C02)  # ldr r4, [sp, 8]
+    label(L5)
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 4)
-    data(2, 0x9402)  # str r4, [sp, 8]
-    data(2, 0x9D0A)  # ldr r5, [sp, 40]
+    data(2, 0x9402)  # str r4, [sp, 8]  column
+    data(2, 0x9D0A)  # ldr r5, [sp, 40]  columns_left
     cmp(r5, 4)
-    ble(END)
+    ble(L6)
     b(COLUMN)
-    label(END)
+    label(L6)
     data(2, 0xB00C)  # add sp, 48
     pop({r4, r5, r6, r7})
     mov(r8, r4)

@@ -1,7 +1,7 @@
 """Encodes the ARMv6-M instructions that MicroPython's inline assembler has no name for.
 
-From the Thumb formats of the ARMv6-M Architecture Reference Manual. Kernels write them as
-`data(2, 0xC9C0)  # ldm r1!, {r6, r7}`; test_thumb_encoding.py holds the number to the words.
+From the Thumb formats of the ARMv6-M Architecture Reference Manual. In a kernel they stand as
+`data(2, 0xC9C0)  # ldm r1!, {r6, r7}`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ EXTEND = {"sxth": 0xB200, "sxtb": 0xB240, "uxth": 0xB280, "uxtb": 0xB2C0}
 
 
 def register(name: str) -> int:
-    return NUMBERS[name] if name in NUMBERS else int(re.fullmatch(r"r(1[0-2]|\d)", name)[1])  # type: ignore[index]
+    if name in NUMBERS:
+        return NUMBERS[name]
+    found = re.fullmatch(r"r(1[0-2]|\d)", name)
+    if found is None:
+        raise ValueError(f"{name} is no register")
+    return int(found[1])
 
 
 def low(name: str) -> int:
@@ -37,7 +42,7 @@ def encode(text: str) -> int:
     """The halfword of one instruction; ValueError if it is not known here, or not ARMv6-M."""
     try:
         return _encode(text)
-    except (KeyError, TypeError) as error:  # no such instruction; no register where one must be
+    except KeyError as error:  # no such instruction
         raise ValueError(text) from error
 
 

@@ -1,0 +1,197 @@
+"""tools/kernelgen: what sources put down, what they may not, and that a changed file is found."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kvlab.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+from field_tables.kernels import ATTEND, RUN  # noqa: E402
+from generate_kernels import main  # noqa: E402
+from kernelgen import files, flow, thumb  # noqa: E402
+from kernelgen.flow import b, branch, label, ne, otherwise, repeat, when  # noqa: E402
+from kernelgen.kernel import BadKernel, Source  # noqa: E402
+from kernelgen.thumb import Array, at, frame, r0, r1, r3, r4, r5, r7, r8, r9  # noqa: E402
+
+PLACES = {name: 4 * index for name, index, _ in ATTEND.indexes()}
+
+
+def lines(body: Callable[[], None]) -> list[str]:
+    """What a source without arguments puts down."""
+    return [line.strip() for line in Source(body).text().splitlines()[3:]]
+
+
+def fields() -> None:
+    a = Array(r3, ATTEND)
+    thumb.ldr(r4, a.WIDTH)
+    thumb.point(r7, a.RUN)
+    thumb.add(r7, Array(r7, RUN).RUN_WORDS.offset)
+
+
+def stack() -> None:
+    with frame("a row", saved=False) as sp:
+        thumb.put(sp.row, 0, by=r4)
+        thumb.bump(sp.row, -8, by=r5)
+
+
+def numbers() -> None:
+    thumb.add(r8, r1)
+    thumb.ldr(r4, at(r1, r0))
+    thumb.ldm(r0, r4, r5)
+
+
+def constants() -> None:
+    thumb.constant(r4, 7 << 10)
+    thumb.constant(r4, (1 << 15) - 1)
+    thumb.constant(r4, 2069)
+    thumb.constant(r4, -24)
+
+
+def conditions() -> None:
+    with when(ne(r4, 0)):
+        thumb.mov(r5, 1)
+    with otherwise():
+        thumb.mov(r5, 2)
+
+
+def loop() -> None:
+    with repeat("TOKEN", ne):
+        thumb.sub(r4, 1)
+
+
+MADE = {
+    fields: [
+        *(f"ldr(r4, [r3, {PLACES['WIDTH']}])  # WIDTH", "mov(r7, r3)", f"add(r7, {PLACES['RUN']})  # RUN"),
+        "add(r7, 16)  # RUN_WORDS",
+    ],
+    stack: [
+        *("data(2, 0xB082)  # sub sp, 8", "mov(r4, 0)", "data(2, 0x9401)  # str r4, [sp, 4]  row"),
+        *("data(2, 0x9D01)  # ldr r5, [sp, 4]  row", "sub(r5, 8)", "data(2, 0x9501)  # str r5, [sp, 4]  row"),
+        "data(2, 0xB002)  # add sp, 8",
+    ],
+    numbers: [
+        *("data(2, 0x4488)  # add r8, r1", "data(2, 0x580C)  # ldr r4, [r1, r0]"),
+        "data(2, 0xC830)  # ldm r0!, {r4, r5}",
+    ],
+    constants: [
+        *("mov(r4, 7)", "lsl(r4, r4, 10)", "mov(r4, 1)", "lsl(r4, r4, 15)", "sub(r4, 1)"),
+        *("mov(r4, 129)", "lsl(r4, r4, 4)", "add(r4, 5)", "mov(r4, 24)", "neg(r4, r4)"),
+    ],
+    conditions: ["cmp(r4, 0)", "beq(L1)", "mov(r5, 1)", "b(L2)", "label(L1)", "mov(r5, 2)", "label(L2)"],
+    loop: ["label(TOKEN)", "sub(r4, 1)", "bne(TOKEN)"],
+}
+
+
+@pytest.mark.parametrize("body", MADE, ids=lambda body: body.__name__)
+def test_what_a_source_puts_down(body: Callable[[], None]) -> None:
+    assert lines(body) == MADE[body]
+
+
+def test_a_loop_that_a_branch_does_not_span_jumps() -> None:
+    def near() -> None:
+        with repeat("TOKEN", ne):
+            for _ in range(126):
+                thumb.add(r4, 1)
+
+    def far() -> None:
+        with repeat("TOKEN", ne):
+            for _ in range(127):
+                thumb.add(r4, 1)
+
+    assert lines(near)[-1] == "bne(TOKEN)"
+    assert lines(far)[-3:] == ["beq(L1)", "b(TOKEN)", "label(L1)"]
+
+
+def test_a_kernel_says_what_its_registers_come_with() -> None:
+    def added(dots: thumb.Register, count: thumb.Register) -> None:
+        """Adds a count."""
+        thumb.add(dots, count)
+
+    said = ["# r0 dots, r1 count", "# Adds a count.", "add(r0, r0, r1)"]
+    assert Source(added).text().splitlines() == [
+        *("@micropython.asm_thumb", "def added(r0, r1):"),
+        *(f"    {line}" for line in said),
+    ]
+
+
+def unknown_label() -> None:
+    b("NOWHERE")
+
+
+def two_labels() -> None:
+    label("HERE")
+    label("HERE")
+
+
+def too_far() -> None:
+    branch(ne, "END")
+    for _ in range(129):
+        thumb.add(r4, 1)
+    label("END")
+
+
+def high() -> None:
+    thumb.mul(r8, r1)
+
+
+def large() -> None:
+    thumb.mov(r1, 256)
+
+
+def odd() -> None:
+    thumb.ldr(r1, at(r0, 6))
+
+
+@pytest.mark.parametrize("body", [unknown_label, two_labels, too_far, high, large, odd])
+def test_what_is_no_kernel(body: Callable[[], None]) -> None:
+    with pytest.raises(BadKernel):
+        lines(body)
+
+
+def test_names_that_there_are_not() -> None:
+    with pytest.raises(AttributeError, match="no field WIDHT in attend"):
+        _ = Array(r3, ATTEND).WIDHT
+    with pytest.raises(AttributeError, match="no word colunm in this frame"):
+        lines(lambda: misspelt())
+
+
+def misspelt() -> None:
+    with frame("column") as sp:
+        thumb.ldr(r4, sp.colunm)
+
+
+def test_every_condition_has_its_opposite() -> None:
+    assert len(flow.OPPOSITE) == 12
+    assert all(flow.OPPOSITE[opposite] == condition for condition, opposite in flow.OPPOSITE.items())
+
+
+def check(root: Path) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["--root", str(root)])
+    return result.exit_code, result.output
+
+
+def test_a_changed_word_is_found(tmp_path: Path) -> None:
+    for name in files.FILES.values():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    assert check(tmp_path) == (0, "")
+    path = tmp_path / files.FILES["tokens"]
+    path.write_text(path.read_text().replace("0xB084", "0xB083", 1))
+    code, said = check(tmp_path)
+    assert code == 1
+    assert re.fullmatch(r"mpy_kv/eviction/tokens/thumb.py: not what .*tokens.py makes: .* --write\n", said)
+    assert CliRunner().invoke(main, ["--root", str(tmp_path), "--write"]).exit_code == 0
+    assert check(tmp_path) == (0, "")
+
+
+def test_registers_have_their_names() -> None:
+    assert [thumb.r9.name, thumb.sp.name, thumb.lr.name] == ["r9", "sp", "lr"]
+    assert r9 == 9

@@ -1,0 +1,141 @@
+"""A kernel that is being built: its lines, labels and branches."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kernelgen.encode import encode
+
+# Bytes that a branch reaches, from four behind itself.
+CONDITIONAL = range(-256, 255)
+ALWAYS = range(-2048, 2047)
+
+
+class BadKernel(ValueError):
+    """A source that is no kernel: an operand, a label or a jump that does not exist."""
+
+
+class Register(int):
+    """One of r0 to r12, sp and lr."""
+
+    @property
+    def name(self) -> str:
+        return {13: "sp", 14: "lr"}.get(self, f"r{int(self)}")
+
+
+class Offset(int):
+    """A number of bytes that has a name."""
+
+    name: str
+
+    def __new__(cls, bytes_: int, name: str) -> Offset:
+        self = super().__new__(cls, bytes_)
+        self.name = name
+        return self
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is in memory at a register and a number of bytes, or the sum of two registers."""
+
+    base: Register
+    at: int | Register
+    name: str = ""
+
+    @property
+    def offset(self) -> Offset:
+        return Offset(self.at, self.name)
+
+
+@dataclass
+class Kernel:
+    name: str
+    lines: list[str] = field(default_factory=list)
+    # In halfwords from the first instruction: every instruction here has one.
+    size: int = 0
+    labels: dict[str, int] = field(default_factory=dict)
+    branches: list[tuple[str, int, range]] = field(default_factory=list)
+    numbered: int = 0
+
+    def op(self, text: str, note: str = "") -> None:
+        self.lines.append(text + (f"  # {note}" if note else ""))
+        self.size += 1
+
+    def data(self, text: str, note: str = "") -> None:
+        self.op(f"data(2, 0x{encode(text):04X})", text + (f"  {note}" if note else ""))
+
+    def branch(self, op: str, name: str) -> None:
+        self.branches.append((name, self.size, ALWAYS if op == "b" else CONDITIONAL))
+        self.op(f"{op}({name})")
+
+    def label(self, name: str) -> None:
+        if name in self.labels:
+            raise BadKernel(f"{self.name}: two labels {name}")
+        self.labels[name] = self.size
+        self.lines.append(f"label({name})")
+
+    def take_back(self, name: str) -> None:
+        """The label that was just put down is to stand somewhere else."""
+        if self.lines.pop() != f"label({name})":
+            raise BadKernel(f"{self.name}: {name} is not the last label")
+        del self.labels[name]
+
+    def new_label(self) -> str:
+        self.numbered += 1
+        return f"L{self.numbered}"
+
+    def reaches(self, name: str, at: int) -> int:
+        """Bytes that a branch at that halfword jumps, from four behind it."""
+        return 2 * (self.labels[name] - at) - 4
+
+    def check(self) -> None:
+        for name, at, reach in self.branches:
+            if name not in self.labels:
+                raise BadKernel(f"{self.name}: no label {name}")
+            if self.reaches(name, at) not in reach:
+                raise BadKernel(f"{self.name}: {name} is too far away")
+
+
+_building: list[Kernel] = []
+
+
+def here() -> Kernel:
+    """The kernel that instructions are put into."""
+    return _building[-1]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function that puts a kernel down; called with the registers that its arguments come in."""
+
+    body: Callable[..., None]
+
+    def text(self) -> str:
+        """The function for MicroPython's assembler; its docstring is comments."""
+        made = Kernel(self.body.__name__)
+        registers = [Register(n) for n in range(len(inspect.signature(self.body).parameters))]
+        _building.append(made)
+        try:
+            self.body(*registers)
+        finally:
+            _building.pop()
+        made.check()
+        return "\n".join(self._lines(made, registers)) + "\n"
+
+    def _lines(self, made: Kernel, registers: list[Register]) -> Iterator[str]:
+        yield "@micropython.asm_thumb"
+        yield f"def {made.name}({', '.join(register.name for register in registers)}):"
+        said = inspect.getdoc(self.body) or ""
+        roles = zip(registers, inspect.signature(self.body).parameters)
+        yield f"    # {', '.join(f'{register.name} {role}' for register, role in roles)}"
+        for line in said.splitlines():
+            yield f"    # {line}".rstrip()
+        for line in made.lines:
+            yield f"    {line}"
+
+
+def kernel(body: Callable[..., None]) -> Source:
+    """Decorator of a kernel's source."""
+    return Source(body)
