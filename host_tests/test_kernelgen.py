@@ -24,8 +24,9 @@ PLACES = {name: 4 * index for name, index, _ in ATTEND.indexes()}
 
 
 def lines(body: Callable[[], None]) -> list[str]:
-    """What a source without arguments puts down."""
-    return [line.strip() for line in Source(body).text().splitlines()[3:]]
+    """What a source without arguments puts down, and nothing of what is said about it."""
+    said = [line.strip() for line in Source(body).text().splitlines()[2:]]
+    return [line for line in said if line[0] != "#"]
 
 
 def fields() -> None:
@@ -119,6 +120,18 @@ def test_a_kernel_says_what_its_registers_come_with() -> None:
         *("@micropython.asm_thumb", "def added(r0, r1):"),
         *(f"    {line}" for line in said),
     ]
+
+
+def test_a_kernel_says_what_a_turn_of_its_inner_loops_costs() -> None:
+    def nested() -> None:
+        with repeat("COLUMN", ne):
+            with repeat("TOKEN", ne(r4, r5)):
+                thumb.add(r4, 1)
+            branch(ne, "MORE")
+            thumb.sub(r5, 1)
+        label("MORE")
+
+    assert "    # Instructions of inner loops: TOKEN 3" in Source(nested).text().splitlines()
 
 
 def unknown_label() -> None:

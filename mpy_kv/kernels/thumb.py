@@ -12,9 +12,13 @@ import micropython
 
 @micropython.asm_thumb
 def qk(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 mask, r3 attend
+    # r0 buffer, r1 same, r2 mask, r3 attend
+    # Dots of a slice with every visible row: plain.py's qk, B1.
+    # From int8 codes [RUNS][RUN_COUNT][WIDTH] at CODES and the query's words at QUERY to int32[N] at
+    # DOTS, a column of 8 codes after the other.
     # r0 codes, r1 mask, r2 r3 r4 r8 query words, r9 result, r10 its end in this run, r11 constant, r12
     # gap
+    # Instructions of inner loops: FIRST 28, ADDED 29
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -181,8 +185,12 @@ def qk(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def score(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 _spare, r3 attend
+    # r0 buffer, r1 same, r2 spare, r3 attend
+    # Dots of a slice times their scales, and the largest: plain.py's score, B3.
+    # From int32[N] at DOTS and uint16[N] at KSCALE, added up over slices in int32[N] at SCORES; the
+    # largest to MAX. With one slice, whose scores replace its dots, four tokens a turn.
     # r0 dots, r1 scales, r2 dot shift, r3 tokens left, r6 result, r7 slice, r8 largest
+    # Instructions of inner loops: FOUR 30, SINGLE 15
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -297,10 +305,13 @@ def score(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def weights(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 tables, r3 attend
+    # r0 buffer, r1 same, r2 tables, r3 attend
+    # Scores to the small weights of a slice: plain.py's weights, B4 to B6.
+    # From int32[N] at SCORES and uint16[N] at VSCALE to int32[N] at DOTS, a word at UNITS for each batch
+    # of 8, the sum to WHI and WLO, and CORR. `tables` is tables.TABLES.
     # r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs
-    # nothing,
-    # r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch
+    # nothing, r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch
+    # Instructions of inner loops: DIVIDE 8, UNIT 3, COPY 4, TOKEN 25, UP 6, DOWN 9, FOUR 17, LAST 7
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -592,8 +603,12 @@ def weights(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def av(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 mask, r3 attend
+    # r0 buffer, r1 same, r2 mask, r3 attend
+    # Small weights times the codes of a slice, summed over tokens: plain.py's av, B5 and B6.
+    # From int32[N] at DOTS, words at UNITS and codes at VCODES to int32[WIDTH] at SUMS, a column of 8
+    # codes after the other.
     # r0 codes, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part
+    # Instructions of inner loops: TOKEN 21
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -804,9 +819,14 @@ def av(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def emit(r0, r1, r2):
-    # r0 buffer, r1 attend, r2 result
+    # r0 buffer, r1 attend, r2 out
+    # Sums over their weights, to the slice's place in the result: plain.py's emit, B6.
+    # From int32[WIDTH] at SUMS, CORR, WHI and WLO to SLICE_WIDTH values of `out`: int16 2^-(OUT_SHIFT -
+    # BIAS), which saturate, or float32 if OUT_SHIFT is 0.
     # r0 sums, r1 result, r4 1 / sum of weights, r5 shift down, r7 up, r8 -CORR, r9 half, lr end of the
-    # sums
+    # sums; int16: r2 last shift down, r6 up, r12 its half, r10 r11 limits; float32: r10 exponent, r12
+    # shift up
+    # Instructions of inner loops: LOW 6, HIGH 5, DIVIDE 8, BITS 3, SHORT 25, ABOVE 5, BELOW 5
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -1006,7 +1026,13 @@ def emit(r0, r1, r2):
 
 @micropython.asm_thumb
 def scales(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 which, r3 attend
+    # r0 buffer, r1 same, r2 which, r3 attend
+    # Scales of the visible tokens relative to the largest exponent: plain.py's scales, B2.
+    # From float16[SLICES][RUNS][RUN_COUNT] at SCALES or, with `which` 1, VSCALES to uint16[SLICES][N] at
+    # KSCALE or VSCALE; the exponent to KEXP or VEXP.
+    # LARGEST: r1 largest, r2 scales of the slice, r6 run, r7 runs left; SLICE: r0 scales, r2 result, r6
+    # 2^31, r7 17 + exponent, lr end of the run
+    # Instructions of inner loops: SCALE 7, TOKEN 13
     data(2, 0xB087)  # sub sp, 28
     data(2, 0x9300)  # str r3, [sp, 0]  a
     data(2, 0x9204)  # str r2, [sp, 16]  which
@@ -1126,9 +1152,14 @@ def scales(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def encode(r0, r1, r2, r3):
-    # r0 buffer, r1 k, r2 v, r3 encode_
-    # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32,
-    # lr end
+    # r0 buffer, r1 k, r2 v, r3 storing
+    # A token's K and V to codes and scales at slot E_SLOT: plain.py's encode.
+    # From E_COUNT values of k and of v, int16 or float32, to codes[E_COUNT] and float16 scales. Returns
+    # -1 - which vector has a value too large. B1.
+    # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr
+    # end
+    # Instructions of inner loops: SHORT 11, NORMAL 5, FLOATS 8, FOLD 7, DIVIDE 8, WHOLE 27, REAL 27, PAD
+    # 6
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -1141,7 +1172,7 @@ def encode(r0, r1, r2, r3):
     mov(r5, 0)
     data(2, 0x9508)  # str r5, [sp, 32]  vector
     ldr(r4, [r3, 0])  # E_LAYER
-    mov(r6, 12)
+    mov(r6, 12)  # LAYER_WORDS
     mul(r4, r6)
     add(r4, r4, r3)
     add(r4, 72)  # E_TABLE
@@ -1480,7 +1511,13 @@ def encode(r0, r1, r2, r3):
 @micropython.asm_thumb
 def query(r0, r1, r2, r3):
     # r0 buffer, r1 q, r2 qs, r3 attend
-    # r0 values, r1 words, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift (0: float32), lr end
+    # Query records of all heads: plain.py's query, B1 and B3.
+    # From HEADS * HEAD_DIM values of q, and of qs if there are two SETS, int16 or float32, from element
+    # Q_AT on, to records at QUERIES, QUERY_BYTES each. Returns -1 if a value is not finite.
+    # r0 values, r1 words, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift (0: float32), lr
+    # end, r12 column of the word
+    # Instructions of inner loops: SHORT 11, FLOATS 8, NORMAL 5, NARROW 8, DIVIDE 8, CLEAR 4, VALUE 64,
+    # DOTS 6
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -90,6 +91,22 @@ class Kernel:
         """Bytes that a branch at that halfword jumps, from four behind it."""
         return 2 * (self.labels[name] - at) - 4
 
+    def loops(self) -> Iterator[tuple[str, int]]:
+        """Name and number of instructions of those that have no other in them."""
+        spans: dict[str, range] = {}
+        for name, at, _ in self.branches:
+            if self.labels[name] <= at:
+                spans[name] = range(self.labels[name], at + 1)
+        for name in list(spans):
+            # What jumps from behind a loop into it is none.
+            begin, end = spans[name].start, spans[name].stop
+            if any(loop.start < begin < loop.stop < end for loop in spans.values()):
+                del spans[name]
+        for name, span in spans.items():
+            others = [loop for other, loop in spans.items() if other != name]
+            if not any(span.start <= loop.start and loop.stop <= span.stop for loop in others):
+                yield name, len(span)
+
     def check(self) -> None:
         for name, at, reach in self.branches:
             if name not in self.labels:
@@ -127,11 +144,15 @@ class Source:
     def _lines(self, made: Kernel, registers: list[Register]) -> Iterator[str]:
         yield "@micropython.asm_thumb"
         yield f"def {made.name}({', '.join(register.name for register in registers)}):"
-        said = inspect.getdoc(self.body) or ""
         roles = zip(registers, inspect.signature(self.body).parameters)
-        yield f"    # {', '.join(f'{register.name} {role}' for register, role in roles)}"
-        for line in said.splitlines():
-            yield f"    # {line}".rstrip()
+        said = [", ".join(f"{register.name} {role}" for register, role in roles)]
+        said += (inspect.getdoc(self.body) or "").split("\n\n")
+        loops = ", ".join(f"{name} {size}" for name, size in made.loops())
+        if loops:
+            said.append(f"Instructions of inner loops: {loops}")
+        for paragraph in said:
+            for line in textwrap.wrap(paragraph, 100):
+                yield f"    # {line}"
         for line in made.lines:
             yield f"    {line}"
 

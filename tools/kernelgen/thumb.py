@@ -277,20 +277,45 @@ def plus(to: Register, source: Place, by: Register) -> None:
     add(to, by)
 
 
+def minus(to: Register, source: Place, by: Register) -> None:
+    """Takes a word of memory away."""
+    ldr(by, source)
+    sub(to, by)
+
+
 def times(to: Register, source: Place, by: Register) -> None:
     """Multiplies with a word of memory."""
     ldr(by, source)
     mul(to, by)
 
 
-def bump(word: Place, number: int, by: Register) -> None:
-    """Adds a number, which may be negative, to a word of memory; `by` and the flags have the sum."""
-    ldr(by, word)
-    if number < 0:
-        sub(by, -number)
+def bump(word: Place | Register, number: int | Register, by: Register) -> None:
+    """Adds to a word of memory or a register from r8 on; `by` has the sum, the flags too if it is a
+    number's."""
+    if isinstance(word, Place):
+        ldr(by, word)
     else:
+        mov(by, word)
+    if isinstance(number, Register) or number >= 0:
         add(by, number)
-    str_(by, word)
+    else:
+        sub(by, -number)
+    if isinstance(word, Place):
+        str_(by, word)
+    else:
+        mov(word, by)
+
+
+def locate(to: Register, offset: Place, buffer: Register) -> None:
+    """The address of what a field gives the offset of."""
+    ldr(to, offset)
+    add(to, buffer)
+
+
+def index(x: Register, shift: int, base: Register) -> None:
+    """x becomes the address of element x of 1 << shift bytes."""
+    lsl(x, shift)
+    add(x, base)
 
 
 def point(to: Register, place: Place) -> None:

@@ -9,10 +9,14 @@ import micropython
 
 @micropython.asm_thumb
 def uses(r0, r1, r2, r3):
-    # r0 buffer, r1 plan_, r2 tables, r3 attend
+    # r0 buffer, r1 policy, r2 tables, r3 attend
+    # Shares of the visible tokens in a head's attention, added up behind the plan: plain.py's uses.
+    # From int32[N] at SCORES to int32[N] at ACC, by way of uint16[N] behind RING + SINKS of these; at
+    # slice 0 only. `tables` is kernels.tables.TABLES.
     # r0 scores, r1 scratch, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs
-    # nothing,
-    # r10 tables, r11 sum of weights, r12 exponent, lr end of the scores
+    # nothing, r10 tables, r11 sum of weights, r12 exponent, lr end of the scores; then r0 shares, lr
+    # their end
+    # Instructions of inner loops: DIVIDE 8, TOKEN 21, PART 8, MARK 8, LARGE 5, INVERT 8, ADD 9
     ldr(r4, [r3, 76])  # SLICE
     cmp(r4, 0)
     beq(L1)
@@ -163,14 +167,14 @@ def uses(r0, r1, r2, r3):
     add(r1, 2)
     cmp(r4, r2)
     bls(L8)
-    str(r3, [r0, 0])  # ACC
+    str(r3, [r0, 0])
     label(L8)
     add(r0, 4)
     data(2, 0x4570)  # cmp r0, lr
     bne(MARK)
     b(END)
     label(L6)
-    ldr(r4, [r7, 20])
+    ldr(r4, [r7, 20])  # BITS
     mov(r3, 30)
     sub(r3, r3, r4)
     label(LARGE)
@@ -222,9 +226,13 @@ def uses(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def survey(r0, r1, r2, r3):
-    # r0 at_, r1 worth, r2 plan_, r3 length
-    # r0 at, r1 worth, r2 plan, r3 length, r4 at of this slot, r5 its worth, r6 least worth, r7 at of that,
-    # r8 end of at, r9 live, r10 newest that may leave; as places of `at`: r11 victim, r12 free, lr top
+    # r0 positions, r1 worth, r2 policy, r3 length
+    # Begin of a step: LIVE, FREE, TOP and VICTIM of the ring, shares cleared: plain.py's survey.
+    # From int32[RING] each of 1 + position and of worth; int32[RING + SINKS] at ACC become 0.
+    # r0 at, r1 worth, r2 plan, r3 length, r4 at of this slot, r5 its worth, r6 least worth, r7 at of
+    # that, r8 end of at, r9 live, r10 newest that may leave; as places of `at`: r11 victim, r12 free, lr
+    # top
+    # Instructions of inner loops: CLEAR 3, SLOT 32
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -289,8 +297,9 @@ def survey(r0, r1, r2, r3):
     b(NEXT)
     label(L2)
     data(2, 0x45C4)  # cmp r12, r8
-    bne(NEXT)
+    bne(L6)
     mov(r12, r0)
+    label(L6)
     label(NEXT)
     add(r0, 4)
     add(r1, 4)
@@ -322,10 +331,13 @@ def survey(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def watch(r0, r1, r2, r3):
-    # r0 plan_, r1 old, r2 new, r3 kind
-    # r1 old, r2 new, r4 shares, r6 tokens before the hole, r12 end of the shares
-    # USED: r0 worth, r3 NOW, r5 share, r7 threshold
-    # else: r5 share, r7 worth, r8 drop, r9 down, r10 up, r11 largest, lr rows
+    # r0 policy, r1 old, r2 new, r3 kind
+    # Commit: worths and the step's shares to new worths: plain.py's watch.
+    # From int32[RING] `old` and int32[COUNT] of shares at ACC + SEEN to int32[RING] `new`; of masses also
+    # how often they were halved, and the largest.
+    # r1 old, r2 new, r4 shares, r6 tokens before the hole, r12 end of the shares USED: r0 worth, r3 NOW,
+    # r5 share, r7 threshold else: r5 share, r7 worth, r8 drop, r9 down, r10 up, r11 largest, lr rows
+    # Instructions of inner loops: USED 16, HALVE 7, ALIGN 3, BIT 9
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -336,7 +348,7 @@ def watch(r0, r1, r2, r3):
     ldr(r4, [r0, 48])  # SEEN
     lsl(r4, r4, 2)
     add(r4, r4, r0)
-    add(r4, 112)
+    add(r4, 112)  # ACC
     ldr(r5, [r0, 52])  # COUNT
     lsl(r5, r5, 2)
     add(r5, r5, r4)
@@ -371,13 +383,13 @@ def watch(r0, r1, r2, r3):
     bne(USED)
     b(END)
     label(L1)
-    ldr(r5, [r0, 32])
+    ldr(r5, [r0, 32])  # DOWN
     mov(r9, r5)
-    ldr(r5, [r0, 60])
+    ldr(r5, [r0, 60])  # UP
     mov(r10, r5)
-    ldr(r5, [r0, 44])
+    ldr(r5, [r0, 44])  # ROWS
     mov(r14, r5)
-    ldr(r7, [r0, 0])
+    ldr(r7, [r0, 0])  # RING
     lsl(r7, r7, 2)
     add(r0, r2, r7)
     data(2, 0x9000)  # str r0, [sp, 0]  new_end
@@ -482,12 +494,13 @@ def watch(r0, r1, r2, r3):
     bne(TOKEN)
     data(2, 0x9B02)  # ldr r3, [sp, 8]  kind
     cmp(r3, 1)
-    bne(END)
+    bne(L10)
     data(2, 0x9800)  # ldr r0, [sp, 0]  new_end
     data(2, 0x9B01)  # ldr r3, [sp, 4]  halved
     str(r3, [r0, 0])
     mov(r3, r11)
     str(r3, [r0, 4])
+    label(L10)
     label(END)
     data(2, 0xB003)  # add sp, 12
     pop({r4, r5, r6, r7})
@@ -501,7 +514,9 @@ def watch(r0, r1, r2, r3):
 @micropython.asm_thumb
 def move(r0, r1, r2, r3):
     # r0 buffer, r1 to, r2 source, r3 count
+    # Bytes from one place of the buffer to another, two places apart: plain.py's move.
     # r1 to, r2 from, r3 bytes left
+    # Instructions of inner loops: BYTE 5
     add(r1, r1, r0)
     add(r2, r2, r0)
     label(BYTE)

@@ -9,10 +9,14 @@ import micropython
 
 @micropython.asm_thumb
 def scales(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 which, r3 attend
+    # r0 buffer, r1 same, r2 which, r3 attend
+    # The largest exponent of the visible numbers, and the table that they are read by: plain.py's scales.
+    # From float16[RUNS][RUN_COUNT][ROW / 2] at CODES or, with `which` 1, VCODES, to KEXP or VEXP, 64
+    # entries (t, base) before KSCALE or VSCALE, and uint16[N] of equal scales there.
     # r0 words, r2 largest so far, r5 end of the run, r8 which times 4, r9 buffer, r10 head, r11 end of
-    # heads,
-    # r12 bytes between heads, lr runs left
+    # heads, r12 bytes between heads, lr runs left; ENTRIES: r5 r0 entries of plus and minus, r4 exponents
+    # left, r6 t, r7 b
+    # Instructions of inner loops: WORD 11, ENTRIES 14, ALIKE 4
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -22,10 +26,10 @@ def scales(r0, r1, r2, r3):
     mov(r8, r2)
     mov(r9, r0)
     add(r4, r3, r2)
-    ldr(r5, [r4, 20])
+    ldr(r5, [r4, 20])  # CODES
     add(r5, r5, r0)
     mov(r10, r5)
-    ldr(r5, [r4, 28])
+    ldr(r5, [r4, 28])  # SCALES
     add(r5, r5, r0)
     mov(r11, r5)
     ldr(r4, [r3, 36])  # SCALE_STRIDE
@@ -131,9 +135,13 @@ def scales(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def qk(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 mask, r3 attend
-    # r0 numbers, r1 mantissa, r2 table, r3 t, r4 number, r5 its entry, r6 b or code, r7 dot, r8 result,
-    # r9 its end in this run, r10 row, r11 mask of the dot so far, r12 what the dot is shifted by
+    # r0 buffer, r1 same, r2 spare, r3 attend
+    # Dots of the query with every visible row: plain.py's qk.
+    # From float16[RUNS][RUN_COUNT][ROW / 2] at CODES and the query's words at QUERY to int32[N] at DOTS,
+    # a column of 4 numbers after the other.
+    # r0 numbers, r1 mantissa, r2 table, r3 t, r4 number, r5 its entry, r6 base or code, r7 dot, r8
+    # result, r9 its end in this run, r10 row, r11 mask of the dot so far, r12 what the dot is shifted by
+    # Instructions of inner loops: TOKEN 60
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -309,9 +317,13 @@ def qk(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def av(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 mask, r3 attend
-    # r0 numbers, r1 weights, r2 table, r3 mantissa, r4 number, r5 its entry, r6 t or weight, r7 b,
-    # r8 r9 sums of two channels, r10 row, r11 as r2, r12 weight, lr end of this part
+    # r0 buffer, r1 same, r2 spare, r3 attend
+    # Small weights times the numbers of rows, summed over tokens: plain.py's av.
+    # From int32[N] at DOTS, words at UNITS and float16 at VCODES to int32[V_WIDTH / 2] at SUMS, a column
+    # of 2 numbers after the other; CORR is what the sums start from.
+    # r0 numbers, r1 weights, r2 table, r3 mantissa, r4 number, r5 its entry, r6 t or weight, r7 base, r8
+    # r9 sums of two channels, r10 row, r11 as r2, r12 weight, lr end of this part
+    # Instructions of inner loops: TOKEN 29
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)

@@ -6,9 +6,14 @@ import micropython
 
 @micropython.asm_thumb
 def qk4(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 _mask, r3 attend
-    # Token: r0 nibbles, r1 product, r2 mask, r3 r4 r5 r8 factors, r6 word, r7 sum, r9 dot, r10 shift,
+    # r0 buffer, r1 same, r2 mask, r3 attend
+    # Dots of a slice with the sealed rows, a block after the other: plain.py's qk4.
+    # From nibbles [SEALED][WIDTH4] at CODES4, uint16 counts and minima of each channel at RANGES and the
+    # query's words at QUERY to int32[SEALED] behind the fresh ones at DOTS; SPREAD is for the query's
+    # codes and factors.
+    # A token: r0 nibbles, r1 product, r2 mask, r3 r4 r5 r8 factors, r6 word, r7 sum, r9 dot, r10 shift,
     # r11 what is added, r12 gap, lr end of the block's dots
+    # Instructions of inner loops: SPREAD 10, CHANNEL 15, CUT 6, PAIR 39, FIRST 30, MORE 31
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -22,7 +27,7 @@ def qk4(r0, r1, r2, r3):
     orr(r2, r4)
     data(2, 0x920D)  # str r2, [sp, 52]  mask
     mov(r7, r3)
-    add(r7, 220)  # A_COUNT
+    add(r7, 220)  # SEALED
     ldr(r4, [r7, 16])  # WIDTH4
     data(2, 0x9409)  # str r4, [sp, 36]  slice_bytes
     ldr(r4, [r7, 4])  # FIRST
@@ -30,7 +35,7 @@ def qk4(r0, r1, r2, r3):
     ldr(r4, [r7, 12])  # ROW4
     sub(r4, 4)
     mov(r12, r4)
-    ldr(r5, [r7, 0])  # A_COUNT
+    ldr(r5, [r7, 0])  # SEALED
     data(2, 0x9504)  # str r5, [sp, 16]  tokens_left
     ldr(r4, [r3, 0])  # N
     sub(r4, r4, r5)
@@ -52,7 +57,7 @@ def qk4(r0, r1, r2, r3):
     add(r5, r5, r0)
     ldr(r2, [r3, 68])  # QUERY
     add(r5, r5, r2)
-    add(r5, 16)
+    add(r5, 16)  # QUERY_WORDS
     ldr(r2, [r3, 12])  # SLICES
     lsl(r2, r2, 2)
     add(r5, r5, r2)
@@ -69,16 +74,17 @@ def qk4(r0, r1, r2, r3):
     sub(r4, 4)
     bne(SPREAD)
     lsl(r7, r7, 29)
-    bpl(BLOCK)
+    bpl(L1)
     mov(r0, 0)
     mov(r1, 0)
     mov(r2, 0)
     mov(r3, 0)
     data(2, 0xC60F)  # stm r6!, {r0, r1, r2, r3}
+    label(L1)
     label(BLOCK)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 220)  # A_COUNT
+    add(r7, 220)  # SEALED
     data(2, 0x9C03)  # ldr r4, [sp, 12]  row
     lsr(r4, r4, 4)
     ldr(r5, [r7, 44])  # HEADER
@@ -108,9 +114,9 @@ def qk4(r0, r1, r2, r3):
     add(r5, r5, r7)
     eor(r5, r7)
     cmp(r5, r2)
-    ble(L1)
+    ble(L2)
     mov(r2, r5)
-    label(L1)
+    label(L2)
     sub(r6, 1)
     bne(CHANNEL)
     mov(r6, 255)
@@ -190,7 +196,7 @@ def qk4(r0, r1, r2, r3):
     data(2, 0x9106)  # str r1, [sp, 24]  minima
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 220)  # A_COUNT
+    add(r7, 220)  # SEALED
     data(2, 0x9C03)  # ldr r4, [sp, 12]  row
     mov(r5, 15)
     and_(r5, r4)
@@ -198,9 +204,9 @@ def qk4(r0, r1, r2, r3):
     sub(r6, r6, r5)
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, r6)
-    bcs(L2)
+    bcs(L3)
     mov(r6, r5)
-    label(L2)
+    label(L3)
     sub(r5, r5, r6)
     data(2, 0x9504)  # str r5, [sp, 16]  tokens_left
     data(2, 0x9608)  # str r6, [sp, 32]  block_tokens
@@ -226,11 +232,11 @@ def qk4(r0, r1, r2, r3):
     mov(r1, 0)
     data(2, 0x9E09)  # ldr r6, [sp, 36]  slice_bytes
     cmp(r7, r6)
-    bne(L3)
+    bne(L4)
     data(2, 0x9E07)  # ldr r6, [sp, 28]  cut
     mov(r1, 12)
     sub(r1, r1, r6)
-    label(L3)
+    label(L4)
     mov(r10, r1)
     data(2, 0x9E05)  # ldr r6, [sp, 20]  dots
     mov(r9, r6)
@@ -318,9 +324,9 @@ def qk4(r0, r1, r2, r3):
     data(2, 0x9F0A)  # ldr r7, [sp, 40]  column
     data(2, 0x9E09)  # ldr r6, [sp, 36]  slice_bytes
     cmp(r7, r6)
-    beq(L4)
+    beq(L5)
     b(COLUMN)
-    label(L4)
+    label(L5)
     mov(r4, r9)
     data(2, 0x9405)  # str r4, [sp, 20]  dots
     data(2, 0x9C03)  # ldr r4, [sp, 12]  row
@@ -328,18 +334,18 @@ def qk4(r0, r1, r2, r3):
     add(r4, r4, r6)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 220)  # A_COUNT
+    add(r7, 220)  # SEALED
     ldr(r5, [r7, 8])  # ROWS
     cmp(r4, r5)
-    bne(L5)
+    bne(L6)
     mov(r4, 0)
-    label(L5)
+    label(L6)
     data(2, 0x9403)  # str r4, [sp, 12]  row
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    beq(L6)
+    beq(L7)
     b(BLOCK)
-    label(L6)
+    label(L7)
     data(2, 0xB00E)  # add sp, 56
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -351,9 +357,12 @@ def qk4(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def center(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 tables, r3 attend
-    # r0 scores, r1 middles, r2 term, r3 shift down, r4 mantissa, r5 exponent, r6 distance, r8 MAX,
-    # r9 distance that weighs nothing, r10 tables, r11 sum, r12 half of what is cut, lr end of scores
+    # r0 buffer, r1 same, r2 tables, r3 attend
+    # What the middles of the ranges of V weigh together, to LIFT: plain.py's center.
+    # From int32[N] at SCORES and int16[SEALED] at CENTERS; `tables` is tables.TABLES.
+    # r0 scores, r1 middles, r2 term, r3 shift down, r4 mantissa, r5 exponent, r6 distance, r8 MAX, r9
+    # distance that weighs nothing, r10 tables, r11 sum, r12 half of what is cut, lr end of scores
+    # Instructions of inner loops: DIVIDE 8, UNIT 4, TOKEN 24
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -400,7 +409,7 @@ def center(r0, r1, r2, r3):
     ble(FINE)
     mov(r6, 31)
     label(FINE)
-    data(2, 0x9601)  # str r6, [sp, 4]  shift_down
+    data(2, 0x9601)  # str r6, [sp, 4]  down
     mov(r12, r5)
     mov(r11, r7)
     mov(r6, 7)
@@ -425,7 +434,7 @@ def center(r0, r1, r2, r3):
     ldr(r4, [r3, 88])  # MAX
     mov(r8, r4)
     mov(r7, r3)
-    add(r7, 220)  # A_COUNT
+    add(r7, 220)  # SEALED
     data(2, 0x9702)  # str r7, [sp, 8]  own
     ldr(r6, [r7, 52])  # CENTERS
     add(r6, r6, r0)
@@ -434,7 +443,7 @@ def center(r0, r1, r2, r3):
     mul(r5, r4)
     add(r6, r6, r5)
     ldr(r4, [r3, 0])  # N
-    ldr(r2, [r7, 0])  # A_COUNT
+    ldr(r2, [r7, 0])  # SEALED
     sub(r1, r4, r2)
     lsl(r1, r1, 2)
     ldr(r5, [r3, 40])  # SCORES
@@ -460,7 +469,7 @@ def center(r0, r1, r2, r3):
     mov(r5, r11)
     mov(r6, 0)
     mov(r11, r6)
-    data(2, 0x9B01)  # ldr r3, [sp, 4]  shift_down
+    data(2, 0x9B01)  # ldr r3, [sp, 4]  down
     label(TOKEN)
     data(2, 0xC840)  # ldm r0!, {r6}
     mov(r7, r8)
@@ -504,9 +513,14 @@ def center(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def av4(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 _mask, r3 attend
+    # r0 buffer, r1 same, r2 mask, r3 attend
+    # Small weights times the nibbles of the sealed rows, added to the sums of the fresh ones: plain.py's
+    # av4, B5.
+    # From int32[SEALED] behind the fresh ones at DOTS, words at UNITS and nibbles [SEALED][WIDTH4] at
+    # VCODES4 to int32[2 * WIDTH4] at SUMS, a column of 8 channels after the other; LIFT is added to each.
     # r0 nibbles, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this
     # part
+    # Instructions of inner loops: LIFT 5, TOKEN 21
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -531,7 +545,7 @@ def av4(r0, r1, r2, r3):
     data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
     data(2, 0x9A02)  # ldr r2, [sp, 8]  column
     mov(r7, r3)
-    add(r7, 220)  # A_COUNT
+    add(r7, 220)  # SEALED
     ldr(r4, [r3, 64])  # SUMS
     add(r4, r4, r5)
     lsl(r6, r2, 3)
@@ -568,7 +582,7 @@ def av4(r0, r1, r2, r3):
     sub(r4, r4, r2)
     data(2, 0x940A)  # str r4, [sp, 40]  columns_left
     ldr(r4, [r3, 0])  # N
-    ldr(r6, [r7, 0])  # A_COUNT
+    ldr(r6, [r7, 0])  # SEALED
     data(2, 0x9604)  # str r6, [sp, 16]  tokens_left
     sub(r4, r4, r6)
     ldr(r1, [r3, 44])  # DOTS

@@ -6,8 +6,12 @@ import micropython
 
 @micropython.asm_thumb
 def av(r0, r1, r2, r3):
-    # r0 buffer, r1 _same, r2 mask, r3 attend
+    # r0 buffer, r1 same, r2 mask, r3 attend
+    # Small weights times the nibbles of a slice, summed over tokens: plain.py's av, B5 and B6.
+    # From int32[N] at DOTS, words at UNITS and codes of 4 bits at VCODES to int32[2 * V_WIDTH] at SUMS, a
+    # column of 8 codes after the other.
     # r0 codes, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part
+    # Instructions of inner loops: TOKEN 21
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -218,9 +222,14 @@ def av(r0, r1, r2, r3):
 
 @micropython.asm_thumb
 def encode(r0, r1, r2, r3):
-    # r0 buffer, r1 k, r2 v, r3 encode_
-    # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32,
-    # lr end, r12 what is added to a code; 0: it goes above the one before
+    # r0 buffer, r1 k, r2 v, r3 storing
+    # A token's K to codes of 8 bits and V to codes of 4 at slot E_SLOT: plain.py's encode.
+    # From E_COUNT values of k and of v, int16 or float32, to codes and float16 scales. Returns -1 - which
+    # vector has a value too large. B1.
+    # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr
+    # end, r12 what is added to a code; 0: it goes above the one before
+    # Instructions of inner loops: SHORT 11, NORMAL 5, FLOATS 8, FOLD 7, NARROW 8, DIVIDE 8, VALUE 55, PAD
+    # 5
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -233,7 +242,7 @@ def encode(r0, r1, r2, r3):
     mov(r5, 0)
     data(2, 0x9508)  # str r5, [sp, 32]  vector
     ldr(r4, [r3, 0])  # E_LAYER
-    mov(r6, 12)
+    mov(r6, 12)  # LAYER_WORDS
     mul(r4, r6)
     add(r4, r4, r3)
     add(r4, 72)  # E_TABLE

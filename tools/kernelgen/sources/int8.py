@@ -5,19 +5,63 @@ params.py. `data(2, ...)` is an instruction that MicroPython's assembler lacks, 
 assembler's own words. r8 and above hold what a loop only adds, compares or copies; r8 to r11 belong to the
 caller and are saved, r12 and lr are free.
 """
-from field_tables.kernels import *
+
+from collections.abc import Callable
+
+from field_tables.kernels import ATTEND, ENCODE, QUERY, RUN
 from kernelgen.flow import *
+from kernelgen.fragments.batches import *
+from kernelgen.fragments.common import *
+from kernelgen.fragments.quantize import *
+from kernelgen.fragments.weigh import *
 from kernelgen.kernel import Register, kernel
 from kernelgen.thumb import *
 
 
 @kernel
-def qk(buffer: Register, _same: Register, mask: Register, attend: Register) -> None:
-    """r0 codes, r1 mask, r2 r3 r4 r8 query words, r9 result, r10 its end in this run, r11 constant, r12
-    gap"""
-    a = Array(r3, ATTEND)
-    record = Array(r4, QUERY)
-    run = Array(r7, RUN)
+def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> None:
+    """Dots of a slice with every visible row: plain.py's qk, B1.
+
+    From int8 codes [RUNS][RUN_COUNT][WIDTH] at CODES and the query's words at QUERY to int32[N] at DOTS, a
+    column of 8 codes after the other.
+
+    r0 codes, r1 mask, r2 r3 r4 r8 query words, r9 result, r10 its end in this run, r11 constant, r12 gap
+    """
+    a, record, run = Array(r3, ATTEND), Array(r4, QUERY), Array(r7, RUN)
+    result, end, constant_, gap = r9, r10, r11, r12
+
+    def product(x: Register, factor: Register) -> None:
+        """Two codes times two of the query: the sum is the upper half."""
+        and_(x, r1)
+        if factor == r8:
+            mov(r6, factor)
+            factor = r6
+        mul(x, factor)
+        asr(x, 16)
+
+    def dots(name: str, first: bool) -> None:
+        with repeat(name, ne(r6, end)):
+            ldm(r0, r6, r7)
+            add(r0, gap)
+            mov(r5, r6)
+            product(r5, r2)
+            lsr(r6, 8)
+            product(r6, r3)
+            add(r5, r6)
+            mov(r6, r7)
+            product(r6, r4)
+            add(r5, r6)
+            lsr(r7, 8)
+            product(r7, r8)
+            add(r5, r7)
+            if first:
+                add(r5, constant_)
+            mov(r6, result)
+            if not first:
+                plus(r5, at(r6), by=r7)
+            stm(r6, r5)
+            mov(result, r6)
+
     with frame("a buffer column run runs_left columns") as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
@@ -32,7 +76,7 @@ def qk(buffer: Register, _same: Register, mask: Register, attend: Register) -> N
             ldr(r3, sp.a)
             ldr(r4, a.DOTS)
             plus(r4, sp.buffer, by=r5)
-            mov(r9, r4)
+            mov(result, r4)
             put(sp.runs_left, a.RUNS, by=r4)
             point(r4, a.RUN)
             str_(r4, sp.run)
@@ -40,15 +84,14 @@ def qk(buffer: Register, _same: Register, mask: Register, attend: Register) -> N
                 ldr(r3, sp.a)
                 ldr(r6, sp.buffer)
                 ldr(r7, sp.run)
-                ldr(r4, a.QUERY)
-                add(r4, r6)
+                locate(r4, a.QUERY, r6)
                 add(r4, record.QUERY_WORDS.offset)
                 ldr(r5, run.RUN_SINKS)
                 with when(ne(r5, 0)):
                     plus(r4, a.SINK_QUERY, by=r5)
                 ldr(r5, a.SLICE)
                 lsl(r0, r5, 2)
-                put(r11, at(r4, r0), by=r0)
+                put(constant_, at(r4, r0), by=r0)
                 ldr(r0, a.SLICES)
                 lsl(r0, 2)
                 add(r4, r0)
@@ -65,11 +108,10 @@ def qk(buffer: Register, _same: Register, mask: Register, attend: Register) -> N
                 plus(r0, run.RUN_CODES, by=r5)
                 ldr(r5, a.ROW)
                 sub(r5, 8)
-                mov(r12, r5)
+                mov(gap, r5)
                 ldr(r5, run.RUN_COUNT)
-                lsl(r5, 2)
-                add(r5, r9)
-                mov(r10, r5)
+                index(r5, 2, result)
+                mov(end, r5)
                 add(r7, run.RUN_WORDS.offset)
                 str_(r7, sp.run)
                 ldr(r3, at(r4, 4))
@@ -77,64 +119,11 @@ def qk(buffer: Register, _same: Register, mask: Register, attend: Register) -> N
                 with when(eq(r2, 0)):
                     ldr(r2, at(r4))
                     ldr(r4, at(r4, 8))
-                    with repeat("FIRST", ne(r6, r10)):
-                        ldm(r0, r6, r7)
-                        add(r0, r12)
-                        mov(r5, r6)
-                        and_(r5, r1)
-                        mul(r5, r2)
-                        asr(r5, 16)
-                        lsr(r6, 8)
-                        and_(r6, r1)
-                        mul(r6, r3)
-                        asr(r6, 16)
-                        add(r5, r6)
-                        mov(r6, r7)
-                        and_(r6, r1)
-                        mul(r6, r4)
-                        asr(r6, 16)
-                        add(r5, r6)
-                        lsr(r7, 8)
-                        and_(r7, r1)
-                        mov(r6, r8)
-                        mul(r7, r6)
-                        asr(r7, 16)
-                        add(r5, r7)
-                        add(r5, r11)
-                        mov(r6, r9)
-                        stm(r6, r5)
-                        mov(r9, r6)
-                # columns after the first: added to the dot so far
-                with otherwise():
+                    dots("FIRST", first=True)
+                with otherwise():  # added to the dot so far
                     ldr(r2, at(r4))
                     ldr(r4, at(r4, 8))
-                    with repeat("ADDED", ne(r6, r10)):
-                        ldm(r0, r6, r7)
-                        add(r0, r12)
-                        mov(r5, r6)
-                        and_(r5, r1)
-                        mul(r5, r2)
-                        asr(r5, 16)
-                        lsr(r6, 8)
-                        and_(r6, r1)
-                        mul(r6, r3)
-                        asr(r6, 16)
-                        add(r5, r6)
-                        mov(r6, r7)
-                        and_(r6, r1)
-                        mul(r6, r4)
-                        asr(r6, 16)
-                        add(r5, r6)
-                        lsr(r7, 8)
-                        and_(r7, r1)
-                        mov(r6, r8)
-                        mul(r7, r6)
-                        asr(r7, 16)
-                        add(r5, r7)
-                        mov(r6, r9)
-                        plus(r5, at(r6), by=r7)
-                        stm(r6, r5)
-                        mov(r9, r6)
+                    dots("ADDED", first=False)
                 bump(sp.runs_left, -1, by=r4)
             bump(sp.column, 8, by=r4)
             ldr(r5, sp.columns)
@@ -142,79 +131,67 @@ def qk(buffer: Register, _same: Register, mask: Register, attend: Register) -> N
 
 
 @kernel
-def score(buffer: Register, _same: Register, _spare: Register, attend: Register) -> None:
-    """r0 dots, r1 scales, r2 dot shift, r3 tokens left, r6 result, r7 slice, r8 largest"""
-    a = Array(r3, ATTEND)
-    record = Array(r4, QUERY)
+def score(buffer: Register, same: Register, spare: Register, attend: Register) -> None:
+    """Dots of a slice times their scales, and the largest: plain.py's score, B3.
+
+    From int32[N] at DOTS and uint16[N] at KSCALE, added up over slices in int32[N] at SCORES; the largest
+    to MAX. With one slice, whose scores replace its dots, four tokens a turn.
+
+    r0 dots, r1 scales, r2 dot shift, r3 tokens left, r6 result, r7 slice, r8 largest
+    """
+    a, record = Array(r3, ATTEND), Array(r4, QUERY)
+    largest, end, saved_a = r8, r10, r12
     with frame():
-        put(r8, -(1 << 30), by=r7)
+        put(largest, -(1 << 30), by=r7)
         ldr(r7, a.SLICE)
         ldr(r1, a.SCALE_ROW)
         mul(r1, r7)
         plus(r1, a.KSCALE, by=r4)
         add(r1, r0)
-        ldr(r4, a.QUERY)
-        add(r4, r0)
+        locate(r4, a.QUERY, r0)
         ldr(r2, record.QUERY_DOWN)
-        ldr(r6, a.SCORES)
-        add(r6, r0)
+        locate(r6, a.SCORES, r0)
         plus(r0, a.DOTS, by=r4)
-        mov(r12, r3)
+        mov(saved_a, r3)
         ldr(r4, a.SLICES)
         ldr(r3, a.N)
         branch(ne(r4, 1), "SINGLE")
-        # One slice: scores replace dots. Four tokens a turn, after the odd ones.
+        # The odd ones come first.
         mov(r4, 3)
         and_(r4, r3)
         branch(eq, "FOURS")
         mov(r3, r4)
         b("SINGLE")
         label("FOURS")
-        lsl(r3, 2)
-        add(r3, r0)
-        mov(r10, r3)
+        index(r3, 2, r0)
+        mov(end, r3)
         b("TEST")
-        with repeat("FOUR", ne(r0, r10)):
+        with repeat("FOUR", ne(r0, end)):
             ldm(r0, r4, r5, r6, r7)
-            asr(r4, r2)
-            ldrh(r3, at(r1))
-            mul(r4, r3)
-            with when(gt(r4, r8)):
-                mov(r8, r4)
-            asr(r5, r2)
-            ldrh(r3, at(r1, 2))
-            mul(r5, r3)
-            with when(gt(r5, r8)):
-                mov(r8, r5)
-            asr(r6, r2)
-            ldrh(r3, at(r1, 4))
-            mul(r6, r3)
-            with when(gt(r6, r8)):
-                mov(r8, r6)
-            asr(r7, r2)
-            ldrh(r3, at(r1, 6))
-            mul(r7, r3)
-            with when(gt(r7, r8)):
-                mov(r8, r7)
+            for i, x in enumerate((r4, r5, r6, r7)):
+                asr(x, r2)
+                ldrh(r3, at(r1, 2 * i))
+                mul(x, r3)
+                with when(gt(x, largest)):
+                    mov(largest, x)
             add(r1, 8)
             sub(r0, 16)
             stm(r0, r4, r5, r6, r7)
             label("TEST")
         b("END")
-        label("SINGLE")
-        ldm(r0, r4)
-        asr(r4, r2)
-        ldrh(r5, at(r1))
-        add(r1, 2)
-        mul(r4, r5)
-        with when(ne(r7, 0)):
-            plus(r4, at(r6), by=r5)
-        stm(r6, r4)
-        with when(gt(r4, r8)):
-            mov(r8, r4)
-        sub(r3, 1)
-        branch(ne, "SINGLE")
-        mov(r3, r12)
+        with repeat("SINGLE", ne):
+            ldm(r0, r4)
+            asr(r4, r2)
+            ldrh(r5, at(r1))
+            add(r1, 2)
+            mul(r4, r5)
+            with when(ne(r7, 0)):
+                plus(r4, at(r6), by=r5)
+            stm(r6, r4)
+            with when(gt(r4, largest)):
+                mov(largest, r4)
+            sub(r3, 1)
+        mov(r3, saved_a)
         ldr(r4, a.SLICES)
         branch(ne(r4, 1), "END")
         ldr(r3, a.N)
@@ -222,76 +199,45 @@ def score(buffer: Register, _same: Register, _spare: Register, attend: Register)
         lsl(r3, 2)
         b("FOURS")
         label("END")
-        mov(r3, r12)
-        mov(r4, r8)
-        str_(r4, a.MAX)
+        mov(r3, saved_a)
+        put(a.MAX, largest, by=r4)
     mov(r0, 0)
 
 
 @kernel
-def weights(buffer: Register, _same: Register, tables: Register, attend: Register) -> None:
-    """r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs
-    nothing,
-    r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch"""
+def weights(buffer: Register, same: Register, tables: Register, attend: Register) -> None:
+    """Scores to the small weights of a slice: plain.py's weights, B4 to B6.
+
+    From int32[N] at SCORES and uint16[N] at VSCALE to int32[N] at DOTS, a word at UNITS for each batch of 8,
+    the sum to WHI and WLO, and CORR. `tables` is tables.TABLES.
+
+    r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs nothing,
+    r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch
+    """
     a = Array(r3, ATTEND)
-    record = Array(r4, QUERY)
+    largest, far, total, scaled, end = r8, r9, r11, r12, lr
+
+    def rounded(x: Register) -> None:
+        """r3 bits fewer, r2 half of that; added up in r1."""
+        add(x, r2)
+        lsr(x, r3)
+        add(r1, x)
+
     with frame(
-        "a buffer down mantissa exponent tokens_left units unit batch_exponent corr sum_low "
-        "sum_high scales batch_start"
+        "a buffer down mantissa exponent tokens_left units unit batch_exponent corr sum_low sum_high "
+        "scales batch_start"
     ) as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
         mov(r10, r2)
-        ldr(r4, a.QUERY)
-        add(r4, r0)
-        ldr(r5, a.LOG_SCALE)
-        times(r5, record.QUERY_MANTISSA, by=r6)
-        mov(r6, 10)
-        lsr(r7, r5, 25)
-        with when(ne):
-            add(r6, 1)
-        lsr(r5, r6)
-        constant(r7, (129 << 4) + 5)
-        sub(r7, r6)
-        plus(r7, a.LOG_EXP, by=r6)
-        ldr(r6, record.QUERY_EXP)
-        sub(r7, r6)
-        ldr(r6, a.KEXP)
-        sub(r7, r6)
-        ldr(r6, record.QUERY_DOWN)
-        sub(r7, r6)
-        mov(r6, 0)
-        with when(lt(r7, 1)):
-            mov(r7, 1)
-            lsl(r5, r7, 15)
-            sub(r5, 1)
-        branch(le(r7, 17), "FINE")
-        mov(r6, r7)
-        sub(r6, 17)
-        mov(r7, 17)
-        branch(le(r6, 31), "FINE")
-        mov(r6, 31)
-        label("FINE")
+        locate(r4, a.QUERY, r0)
+        distance_scale(a)
+        limit_scale(down=r6)
         str_(r6, sp.down)
         str_(r5, sp.mantissa)
         str_(r7, sp.exponent)
-        # far = ceil(7168 << e / m), by subtraction: 16 bits
-        constant(r6, 7 << 10)
-        lsl(r6, r7)
-        add(r6, r5)
-        sub(r6, 1)
-        lsl(r5, 15)
-        mov(r4, 0)
-        mov(r7, 16)
-        with repeat("DIVIDE", ne):
-            add(r4, r4)
-            with when(cs(r6, r5)):
-                sub(r6, r5)
-                add(r4, 1)
-            lsr(r5, 1)
-            sub(r7, 1)
-        mov(r9, r4)
-        put(r8, a.MAX, by=r4)
+        farthest(28 << 8)
+        put(largest, a.MAX, by=r4)
         put(sp.tokens_left, a.N, by=r6)
         mov(r5, 19)
         mov(r4, r6)
@@ -299,14 +245,13 @@ def weights(buffer: Register, _same: Register, tables: Register, attend: Registe
             add(r5, 1)
             lsr(r4, 1)
         str_(r5, sp.unit)
-        ldr(r4, a.UNITS)
-        add(r4, r0)
+        locate(r4, a.UNITS, r0)
         str_(r4, sp.units)
         put(sp.batch_exponent, 0, by=r4)
         str_(r4, sp.corr)
         str_(r4, sp.sum_low)
         str_(r4, sp.sum_high)
-        mov(r11, r4)
+        mov(total, r4)
         ldr(r1, a.SCALE_ROW)
         times(r1, a.SLICE, by=r4)
         plus(r1, a.VSCALE, by=r4)
@@ -330,42 +275,34 @@ def weights(buffer: Register, _same: Register, tables: Register, attend: Registe
             ldr(r3, sp.mantissa)
             ldr(r5, sp.tokens_left)
             mov(r4, 8)
-            with when(cc(r5, r4)):
-                mov(r4, r5)
+            keep_smaller(r4, r5)
             sub(r5, r4)
             str_(r5, sp.tokens_left)
-            lsl(r4, 2)
-            add(r4, r0)
-            mov(lr, r4)
+            index(r4, 2, r0)
+            mov(end, r4)
             ldr(r4, sp.exponent)
-            put(r12, 0, by=r5)
-            with repeat("TOKEN", ne(r0, lr)):
-                mov(r6, r8)
+            put(scaled, 0, by=r5)
+            with repeat("TOKEN", ne(r0, end)):
+                mov(r6, largest)
                 ldr(r5, at(r0))
                 sub(r5, r6, r5)
                 lsr(r5, r2)
                 mov(r6, 0)
-                with when(cc(r5, r9)):
-                    mul(r5, r3)
-                    lsr(r5, r4)
-                    uxtb(r7, r5)
-                    lsl(r7, 1)
-                    add(r7, r10)
-                    ldrh(r6, at(r7))
-                    lsr(r5, 8)
+                with when(cc(r5, far)):
+                    power()
                     lsl(r7, r6, 15)
                     lsr(r7, r5)
-                    add(r11, r7)
+                    add(total, r7)
                     ldrh(r7, at(r1))
                     mul(r6, r7)
                     lsr(r6, r5)
-                    add(r12, r6)
+                    add(scaled, r6)
                 stm(r0, r6)
                 add(r1, 2)
             str_(r1, sp.scales)
             # The sum of all weights has up to 46 bits.
-            mov(r6, r11)
-            put(r11, 0, by=r7)
+            mov(r6, total)
+            put(total, 0, by=r7)
             ldr(r4, sp.sum_low)
             ldr(r5, sp.sum_high)
             add(r4, r6)
@@ -373,15 +310,13 @@ def weights(buffer: Register, _same: Register, tables: Register, attend: Registe
             str_(r4, sp.sum_low)
             str_(r5, sp.sum_high)
             # The smallest exponent that fits the batch, from the last one on.
-            mov(r5, r12)
+            mov(r5, scaled)
             ldr(r3, sp.batch_exponent)
-            label("UP")
-            mov(r6, r5)
-            lsr(r6, r3)
-            branch(ls(r6, 252), "DOWN")
-            add(r3, 1)
-            b("UP")
-            label("DOWN")
+            with endless("UP", "DOWN"):
+                mov(r6, r5)
+                lsr(r6, r3)
+                branch(ls(r6, 252), "DOWN")
+                add(r3, 1)
             branch(eq(r3, 0), "FOUND")
             sub(r6, r3, 1)
             mov(r7, r5)
@@ -394,40 +329,25 @@ def weights(buffer: Register, _same: Register, tables: Register, attend: Registe
             mov(r1, r5)
             constant(r4, 1 << 14)
             with when(ne(r3, 0)):
-                mov(r2, 1)
-                lsl(r2, r3)
-                lsr(r2, 1)
+                half_of(r2, bits=r3)
                 mov(r1, 0)
                 ldr(r0, sp.batch_start)
-                mov(r6, lr)
+                mov(r6, end)
                 sub(r6, r0)
                 branch(ne(r6, 32), "LAST")
-                with repeat("FOUR", ne(r0, lr)):
+                with repeat("FOUR", ne(r0, end)):
                     ldm(r0, r4, r5, r6, r7)
-                    add(r4, r2)
-                    lsr(r4, r3)
-                    add(r1, r4)
-                    add(r5, r2)
-                    lsr(r5, r3)
-                    add(r1, r5)
-                    add(r6, r2)
-                    lsr(r6, r3)
-                    add(r1, r6)
-                    add(r7, r2)
-                    lsr(r7, r3)
-                    add(r1, r7)
+                    for x in (r4, r5, r6, r7):
+                        rounded(x)
                     sub(r0, 16)
                     stm(r0, r4, r5, r6, r7)
                 b("FACTOR")
-                label("LAST")
-                ldr(r4, at(r0))
-                add(r4, r2)
-                lsr(r4, r3)
-                add(r1, r4)
-                stm(r0, r4)
-                branch(ne(r0, lr), "LAST")
+                with repeat("LAST", ne(r0, end)):
+                    ldr(r4, at(r0))
+                    rounded(r4)
+                    stm(r0, r4)
                 label("FACTOR")
-                mov(r4, r12)
+                mov(r4, scaled)
                 sub(r5, r3, 7)
                 with when(pl):
                     lsr(r4, r5)
@@ -437,14 +357,13 @@ def weights(buffer: Register, _same: Register, tables: Register, attend: Registe
                 # reciprocals of the sums from 123 on start at byte 512
                 lsl(r5, r1, 1)
                 add(r5, r10)
-                constant(r6, 133 << 1)
+                constant(r6, 512 - 2 * 123)
                 ldrh(r5, at(r5, r6))
                 mul(r4, r5)
                 lsr(r4, 14)
             ldr(r5, sp.unit)
             sub(r5, r3)
-            with when(gt(r5, 31)):
-                mov(r5, 31)
+            at_most(r5, 31)
             lsl(r6, r5, 16)
             orr(r6, r4)
             ldr(r7, sp.units)
@@ -453,9 +372,7 @@ def weights(buffer: Register, _same: Register, tables: Register, attend: Registe
             lsl(r1, 7)
             mul(r1, r4)
             lsr(r1, r5)
-            ldr(r6, sp.corr)
-            add(r6, r1)
-            str_(r6, sp.corr)
+            bump(sp.corr, r1, by=r6)
             ldr(r1, sp.scales)
             ldr(r5, sp.tokens_left)
         ldr(r3, sp.a)
@@ -467,16 +384,21 @@ def weights(buffer: Register, _same: Register, tables: Register, attend: Registe
         str_(r5, a.WHI)
         uxth(r4, r4)
         str_(r4, a.WLO)
-        ldr(r4, sp.corr)
-        str_(r4, a.CORR)
+        put(a.CORR, sp.corr, by=r4)
     mov(r0, 0)
 
 
 @kernel
-def av(buffer: Register, _same: Register, mask: Register, attend: Register) -> None:
-    """r0 codes, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part"""
-    a = Array(r3, ATTEND)
-    run = Array(r4, RUN)
+def av(buffer: Register, same: Register, mask: Register, attend: Register) -> None:
+    """Small weights times the codes of a slice, summed over tokens: plain.py's av, B5 and B6.
+
+    From int32[N] at DOTS, words at UNITS and codes at VCODES to int32[WIDTH] at SUMS, a column of 8 codes
+    after the other.
+
+    r0 codes, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part
+    """
+    a, run = Array(r3, ATTEND), Array(r4, RUN)
+    gap = r12
     with frame("a buffer column run tokens_left run_left batch_left units sums mask columns_left") as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
@@ -486,17 +408,13 @@ def av(buffer: Register, _same: Register, mask: Register, attend: Register) -> N
             ldr(r3, sp.a)
             ldr(r5, sp.buffer)
             ldr(r2, sp.column)
-            ldr(r4, a.SUMS)
-            add(r4, r5)
+            locate(r4, a.SUMS, r5)
             lsl(r6, r2, 2)
             add(r4, r6)
             str_(r4, sp.sums)
             mov(r6, 0)
             mov(r7, 0)
-            mov(r8, r6)
-            mov(r9, r6)
-            mov(r10, r6)
-            mov(r11, r6)
+            clear_lanes(r6)
             str_(r6, sp.run_left)
             stm(r4, r6, r7)
             stm(r4, r6, r7)
@@ -506,27 +424,19 @@ def av(buffer: Register, _same: Register, mask: Register, attend: Register) -> N
             with when(gt(r1, 4)):
                 stm(r4, r6, r7)
                 stm(r4, r6, r7)
-            ldr(r1, a.DOTS)
-            add(r1, r5)
-            ldr(r4, a.UNITS)
-            add(r4, r5)
+            locate(r1, a.DOTS, r5)
+            locate(r4, a.UNITS, r5)
             str_(r4, sp.units)
             put(sp.tokens_left, a.N, by=r4)
             ldr(r4, a.ROW)
             sub(r4, 8)
-            mov(r12, r4)
+            mov(gap, r4)
             point(r4, a.RUN)
             str_(r4, sp.run)
             ldr(r2, sp.mask)
             with repeat("BATCH", ne(r5, 0)):
-                ldr(r5, sp.tokens_left)
-                mov(r7, 8)
-                with when(cc(r5, r7)):
-                    mov(r7, r5)
-                sub(r5, r7)
-                str_(r5, sp.tokens_left)
-                # a batch may span runs
-                with repeat("PART", ne(r7, 0)):
+                next_batch(sp)
+                with repeat("PART", ne(r7, 0)):  # a batch may span runs
                     ldr(r6, sp.run_left)
                     with when(eq(r6, 0)):
                         ldr(r3, sp.a)
@@ -540,144 +450,58 @@ def av(buffer: Register, _same: Register, mask: Register, attend: Register) -> N
                         ldr(r6, run.RUN_COUNT)
                         add(r4, run.RUN_WORDS.offset)
                         str_(r4, sp.run)
-                    mov(r5, r7)
-                    with when(cc(r6, r5)):
-                        mov(r5, r6)
-                    sub(r6, r5)
-                    str_(r6, sp.run_left)
-                    sub(r7, r5)
-                    str_(r7, sp.batch_left)
-                    lsl(r5, 2)
-                    add(r5, r1)
-                    mov(lr, r5)
-                    with repeat("TOKEN", ne(r1, lr)):
-                        ldm(r0, r4, r5)
-                        add(r0, r12)
-                        ldm(r1, r3)
-                        mov(r6, r4)
-                        and_(r6, r2)
-                        mul(r6, r3)
-                        add(r8, r6)
-                        lsr(r4, 8)
-                        and_(r4, r2)
-                        mul(r4, r3)
-                        add(r9, r4)
-                        mov(r6, r5)
-                        and_(r6, r2)
-                        mul(r6, r3)
-                        add(r10, r6)
-                        lsr(r5, 8)
-                        and_(r5, r2)
-                        mul(r5, r3)
-                        add(r11, r5)
+                    next_part(sp.run_left, sp)
+                    bytes_of_tokens()
                     ldr(r7, sp.batch_left)
-                ldr(r7, sp.units)
-                ldm(r7, r4)
-                str_(r7, sp.units)
-                uxth(r3, r4)
-                lsr(r4, 16)
-                ldr(r7, sp.sums)
-                mov(r5, r8)
-                uxth(r6, r5)
-                lsr(r5, 16)
-                mul(r6, r3)
-                mul(r5, r3)
-                lsr(r6, r4)
-                lsr(r5, r4)
-                ldr(r2, at(r7))
-                add(r2, r6)
-                str_(r2, at(r7))
-                ldr(r2, at(r7, 8))
-                add(r2, r5)
-                str_(r2, at(r7, 8))
-                mov(r5, r9)
-                uxth(r6, r5)
-                lsr(r5, 16)
-                mul(r6, r3)
-                mul(r5, r3)
-                lsr(r6, r4)
-                lsr(r5, r4)
-                ldr(r2, at(r7, 4))
-                add(r2, r6)
-                str_(r2, at(r7, 4))
-                ldr(r2, at(r7, 12))
-                add(r2, r5)
-                str_(r2, at(r7, 12))
+                unit_of_batch(r7, r4, r3, sp)
+                add_lane(r8, 0, 8)
+                add_lane(r9, 4, 12)
                 ldr(r2, sp.columns_left)
                 with when(gt(r2, 4)):
-                    mov(r5, r10)
-                    uxth(r6, r5)
-                    lsr(r5, 16)
-                    mul(r6, r3)
-                    mul(r5, r3)
-                    lsr(r6, r4)
-                    lsr(r5, r4)
-                    ldr(r2, at(r7, 16))
-                    add(r2, r6)
-                    str_(r2, at(r7, 16))
-                    ldr(r2, at(r7, 24))
-                    add(r2, r5)
-                    str_(r2, at(r7, 24))
-                    mov(r5, r11)
-                    uxth(r6, r5)
-                    lsr(r5, 16)
-                    mul(r6, r3)
-                    mul(r5, r3)
-                    lsr(r6, r4)
-                    lsr(r5, r4)
-                    ldr(r2, at(r7, 20))
-                    add(r2, r6)
-                    str_(r2, at(r7, 20))
-                    ldr(r2, at(r7, 28))
-                    add(r2, r5)
-                    str_(r2, at(r7, 28))
-                put(r8, 0, by=r2)
-                mov(r9, r2)
-                mov(r10, r2)
-                mov(r11, r2)
-                ldr(r2, sp.mask)
-                ldr(r5, sp.tokens_left)
+                    add_lane(r10, 16, 24)
+                    add_lane(r11, 20, 28)
+                end_batch(sp)
             bump(sp.column, 8, by=r4)
             ldr(r5, sp.columns_left)
     mov(r0, 0)
 
 
 @kernel
-def emit(buffer: Register, attend: Register, result: Register) -> None:
-    """r0 sums, r1 result, r4 1 / sum of weights, r5 shift down, r7 up, r8 -CORR, r9 half, lr end of the
-    sums"""
-    a = Array(r1, ATTEND)
-    record = Array(r3, QUERY)
+def emit(buffer: Register, attend: Register, out: Register) -> None:
+    """Sums over their weights, to the slice's place in the result: plain.py's emit, B6.
+
+    From int32[WIDTH] at SUMS, CORR, WHI and WLO to SLICE_WIDTH values of `out`: int16 2^-(OUT_SHIFT - BIAS),
+    which saturate, or float32 if OUT_SHIFT is 0.
+
+    r0 sums, r1 result, r4 1 / sum of weights, r5 shift down, r7 up, r8 -CORR, r9 half, lr end of the sums;
+    int16: r2 last shift down, r6 up, r12 its half, r10 r11 limits; float32: r10 exponent, r12 shift up
+    """
+    a, record = Array(r1, ATTEND), Array(r3, QUERY)
+    corr, half, end = r8, r9, lr
     with frame():
-        ldr(r3, a.QUERY)
-        add(r3, r0)
+        locate(r3, a.QUERY, r0)
         ldr(r3, record.QUERY_AT)
         ldr(r4, a.SLICE_WIDTH)
         ldr(r5, a.SLICE)
         mul(r5, r4)
         add(r3, r5)
         plus(r0, a.SUMS, by=r5)
-        lsl(r4, 2)
-        add(r4, r0)
-        mov(lr, r4)
+        index(r4, 2, r0)
+        mov(end, r4)
         put(r10, a.OUT_SHIFT, by=r5)
-        lsl(r3, 1)
-        with when(eq(r5, 0)):
-            lsl(r3, 1)
+        value_bytes(r3, r5)
         add(r2, r3)
         # The sum of weights as 16 bits times 2^r5.
         ldr(r3, a.WHI)
         ldr(r4, a.WLO)
         lsl(r4, 16)
         mov(r5, 16)
-        label("LOW")
-        lsr(r6, r3, 15)
-        branch(ne, "HIGH")
-        add(r4, r4)
-        adc(r3, r3)
-        sub(r5, 1)
-        b("LOW")
-        label("HIGH")
+        with endless("LOW", "HIGH"):
+            lsr(r6, r3, 15)
+            branch(ne, "HIGH")
+            add(r4, r4)
+            adc(r3, r3)
+            sub(r5, 1)
         lsr(r6, r3, 16)
         with when(ne):
             lsr(r3, 1)
@@ -685,15 +509,7 @@ def emit(buffer: Register, attend: Register, result: Register) -> None:
             b("HIGH")
         constant(r6, 1 << 30)
         lsl(r3, 15)
-        mov(r4, 0)
-        mov(r7, 16)
-        with repeat("DIVIDE", ne):
-            add(r4, r4)
-            with when(cs(r6, r3)):
-                sub(r6, r3)
-                add(r4, 1)
-            lsr(r3, 1)
-            sub(r7, 1)
+        divide("DIVIDE", r4, r6, r3, bits=16, left=r7)
         ldr(r6, a.N)
         add(r5, 3)
         with repeat("BITS", ne):
@@ -703,20 +519,17 @@ def emit(buffer: Register, attend: Register, result: Register) -> None:
         with when(lt(r5, 0)):
             neg(r7, r5)
             mov(r5, 0)
-        mov(r6, 1)
-        lsl(r6, r5)
-        lsr(r6, 1)
-        mov(r9, r6)
+        half_of(r6, bits=r5)
+        mov(half, r6)
         ldr(r6, a.CORR)
         neg(r6, r6)
-        mov(r8, r6)
+        mov(corr, r6)
         ldr(r6, a.VEXP)
-        ldr(r3, a.V_BIAS)
-        sub(r6, r3)
+        minus(r6, a.V_BIAS, by=r3)
         mov(r1, r2)
         mov(r3, r10)
         with when(ne(r3, 0)):
-            # r2 last shift down, r6 up, r12 its half, r10 r11 limits
+            last_half, most, least = r12, r10, r11
             mov(r2, 64)
             sub(r2, r3)
             sub(r2, r6)
@@ -726,65 +539,55 @@ def emit(buffer: Register, attend: Register, result: Register) -> None:
             mov(r6, 0)
             mov(r3, 0)
             with when(gt(r2, 0)):
-                mov(r3, 1)
-                lsl(r3, r2)
-                lsr(r3, 1)
+                half_of(r3, bits=r2)
                 b("READY")
             neg(r6, r2)
             mov(r2, 0)
             branch(le(r6, 15), "READY")
             mov(r6, 15)
             label("READY")
-            mov(r12, r3)
-            put(r10, (1 << 15) - 1, by=r3)
+            mov(last_half, r3)
+            put(most, (1 << 15) - 1, by=r3)
             neg(r3, r3)
-            mov(r11, r3)
-            with repeat("SHORT", ne(r0, lr)):
+            mov(least, r3)
+            with repeat("SHORT", ne(r0, end)):
                 ldm(r0, r3)
-                add(r3, r8)
+                add(r3, corr)
                 lsl(r3, r7)
-                add(r3, r9)
+                add(r3, half)
                 asr(r3, r5)
                 mul(r3, r4)
-                add(r3, r12)
+                add(r3, last_half)
                 asr(r3, r2)
-                with when(gt(r3, r10)):
-                    mov(r3, r10)
-                with when(lt(r3, r11)):
-                    mov(r3, r11)
+                at_most(r3, most)
+                at_least(r3, least)
                 lsl(r3, r6)
-                with when(gt(r3, r10)):
-                    mov(r3, r10)
-                with when(lt(r3, r11)):
-                    mov(r3, r11)
+                at_most(r3, most)
+                at_least(r3, least)
                 strh(r3, at(r1))
                 add(r1, 2)
-        # r10 exponent, r12 shift up
         with otherwise():
+            exponent, up = r10, r12
             add(r6, 150)
-            mov(r10, r6)
-            mov(r12, r7)
-            with repeat("FLOAT", ne(r0, lr)):
+            mov(exponent, r6)
+            mov(up, r7)
+            with repeat("FLOAT", ne(r0, end)):
                 ldm(r0, r2)
-                add(r2, r8)
-                mov(r3, r12)
+                add(r2, corr)
+                mov(r3, up)
                 lsl(r2, r3)
-                add(r2, r9)
+                add(r2, half)
                 asr(r2, r5)
                 mul(r2, r4)
                 branch(eq, "STORE")
-                asr(r3, r2, 31)
-                add(r2, r3)
-                eor(r2, r3)
+                absolute(r2, r3)
                 lsl(r6, r3, 31)
-                mov(r7, r10)
-                label("ABOVE")
-                lsr(r3, r2, 24)
-                branch(eq, "BELOW")
-                lsr(r2, 1)
-                add(r7, 1)
-                b("ABOVE")
-                label("BELOW")
+                mov(r7, exponent)
+                with endless("ABOVE", "BELOW"):
+                    lsr(r3, r2, 24)
+                    branch(eq, "BELOW")
+                    lsr(r2, 1)
+                    add(r7, 1)
                 lsr(r3, r2, 23)
                 with when(eq):
                     add(r2, r2)
@@ -803,41 +606,41 @@ def emit(buffer: Register, attend: Register, result: Register) -> None:
 
 
 @kernel
-def scales(buffer: Register, _same: Register, which: Register, attend: Register) -> None:
-    a = Array(r3, ATTEND)
-    a_r4 = a.on(r4)
-    run = Array(r6, RUN)
-    run_r4 = run.on(r4)
+def scales(buffer: Register, same: Register, which: Register, attend: Register) -> None:
+    """Scales of the visible tokens relative to the largest exponent: plain.py's scales, B2.
+
+    From float16[SLICES][RUNS][RUN_COUNT] at SCALES or, with `which` 1, VSCALES to uint16[SLICES][N] at
+    KSCALE or VSCALE; the exponent to KEXP or VEXP.
+
+    LARGEST: r1 largest, r2 scales of the slice, r6 run, r7 runs left; SLICE: r0 scales, r2 result, r6 2^31,
+    r7 17 + exponent, lr end of the run
+    """
+    a, run = Array(r3, ATTEND), Array(r6, RUN)
+    of_which, run_ = a.on(r4), run.on(r4)
     with frame("a scales result slices_left which run runs_left", saved=False) as sp:
         str_(r3, sp.a)
         str_(r2, sp.which)
         lsl(r4, r2, 2)
         add(r4, r3)
-        ldr(r5, a_r4.SCALES)
-        add(r5, r0)
+        locate(r5, of_which.SCALES, r0)
         str_(r5, sp.scales)
-        ldr(r2, a_r4.KSCALE)
-        add(r2, r0)
+        locate(r2, of_which.KSCALE, r0)
         str_(r2, sp.result)
         mov(r2, r5)
         mov(r1, 0)
         put(sp.slices_left, a.SLICES, by=r4)
-        # r1 largest, r2 scales of the slice, r6 run, r7 runs left
         with repeat("LARGEST", ne):
             point(r6, a.RUN)
             ldr(r7, a.RUNS)
             with repeat("PART", ne):
-                ldr(r0, run.RUN_SCALES)
-                add(r0, r2)
+                locate(r0, run.RUN_SCALES, r2)
                 ldr(r5, run.RUN_COUNT)
                 add(r6, run.RUN_WORDS.offset)
-                lsl(r5, 1)
-                add(r5, r0)
+                index(r5, 1, r0)
                 with repeat("SCALE", ne(r0, r5)):
                     ldrh(r4, at(r0))
                     add(r0, 2)
-                    with when(hi(r4, r1)):
-                        mov(r1, r4)
+                    keep_larger(r1, r4, hi)
                 sub(r7, 1)
             plus(r2, a.SCALE_STRIDE, by=r4)
             bump(sp.slices_left, -1, by=r4)
@@ -845,9 +648,8 @@ def scales(buffer: Register, _same: Register, which: Register, attend: Register)
         with when(eq):
             mov(r1, 1)
         ldr(r4, sp.which)
-        lsl(r4, 2)
-        add(r4, r3)
-        str_(r1, a_r4.KEXP)
+        index(r4, 2, r3)
+        str_(r1, of_which.KEXP)
         # (1024 + m) << 21 >> 17 + r1 - exponent
         mov(r7, r1)
         add(r7, 17)
@@ -860,13 +662,12 @@ def scales(buffer: Register, _same: Register, which: Register, attend: Register)
             str_(r4, sp.run)
             with repeat("RUN", ne):
                 ldr(r4, sp.run)
-                ldr(r0, run_r4.RUN_SCALES)
+                ldr(r0, run_.RUN_SCALES)
                 plus(r0, sp.scales, by=r5)
-                ldr(r5, run_r4.RUN_COUNT)
-                lsl(r5, 1)
-                add(r5, r0)
+                ldr(r5, run_.RUN_COUNT)
+                index(r5, 1, r0)
                 mov(lr, r5)
-                add(r4, run.RUN_WORDS.offset)
+                add(r4, run_.RUN_WORDS.offset)
                 str_(r4, sp.run)
                 with repeat("TOKEN", ne(r0, lr)):
                     ldrh(r4, at(r0))
@@ -900,45 +701,36 @@ def scales(buffer: Register, _same: Register, which: Register, attend: Register)
 
 
 @kernel
-def encode(buffer: Register, k: Register, v: Register, encode_: Register) -> None:
-    """r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32,
-    lr end"""
+def encode(buffer: Register, k: Register, v: Register, storing: Register) -> None:
+    """A token's K and V to codes and scales at slot E_SLOT: plain.py's encode.
+
+    From E_COUNT values of k and of v, int16 or float32, to codes[E_COUNT] and float16 scales. Returns -1 -
+    which vector has a value too large. B1.
+
+    r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr end
+    """
     e = Array(r3, ENCODE)
-    layer = Array(r4, LAYER)
-    layer_r5 = layer.on(r5)
-    e_r7 = e.on(r7)
+    e_ = e.on(r7)
+
+    def codes(name: str, magnitude: Callable[[], None]) -> None:
+        with repeat(name, ne(r0, lr)):
+            magnitude()
+            round_code()
+            with_sign(r6, r7)
+            add(r6, 128)
+            strb(r6, at(r1))
+            add(r1, 1)
+
     with frame("e buffer v shift head scale slice values_left vector group_end layer padding") as sp:
-        str_(r3, sp.e)
-        str_(r0, sp.buffer)
-        str_(r2, sp.v)
-        put(sp.vector, 0, by=r5)
-        ldr(r4, e.E_LAYER)
-        mov(r6, 12)
-        mul(r4, r6)
-        add(r4, r3)
-        add(r4, e.E_TABLE.offset)
-        str_(r4, sp.layer)
+        begin_vectors(e, sp)
         with repeat("VECTOR", ne(r5, 2)):
-            ldr(r0, sp.buffer)
-            plus(r0, layer.LAYER_CODES, by=r6)
-            ldr(r6, e.E_PLANE)
-            mul(r6, r5)
-            add(r0, r6)
-            lsl(r5, 2)
-            add(r5, r4)
-            put(sp.shift, layer_r5.LAYER_K_SHIFT, by=r5)
-            ldr(r6, e.E_AT)
-            lsl(r6, 1)
-            with when(eq(r5, 0)):
-                lsl(r6, 1)
-            add(r1, r6)
+            begin_vector(e, sp)
             ldr(r5, e.E_SLOT)
             ldr(r6, e.E_ROW)
             mul(r6, r5)
             add(r6, r0)
             str_(r6, sp.head)
-            ldr(r6, e.E_CODES)
-            add(r6, r0)
+            locate(r6, e.E_CODES, r0)
             lsl(r5, 1)
             add(r6, r5)
             str_(r6, sp.scale)
@@ -946,57 +738,7 @@ def encode(buffer: Register, k: Register, v: Register, encode_: Register) -> Non
             put(sp.values_left, e.E_COUNT, by=r5)
             mov(r0, r1)
             with repeat("GROUP", ne):
-                ldr(r3, sp.e)
-                ldr(r2, e.E_GROUP)
-                ldr(r7, sp.shift)
-                lsl(r2, 1)
-                with when(eq(r7, 0)):
-                    lsl(r2, 1)
-                add(r2, r0)
-                str_(r2, sp.group_end)
-                mov(r1, r0)
-                mov(r4, 0)
-                # r4 largest magnitude, as 24 bits; r5 its exponent
-                branch(eq(r7, 0), "FLOATS")
-                with repeat("SHORT", ne(r0, r2)):
-                    ldrh(r5, at(r0))
-                    sxth(r5, r5)
-                    add(r0, 2)
-                    asr(r6, r5, 31)
-                    add(r5, r6)
-                    eor(r5, r6)
-                    with when(gt(r5, r4)):
-                        mov(r4, r5)
-                mov(r5, 56)
-                sub(r5, r7)
-                lsl(r4, 8)
-                branch(eq, "NOUGHT")
-                label("NORMAL")
-                lsr(r6, r4, 23)
-                branch(ne, "LARGEST")
-                add(r4, r4)
-                sub(r5, 1)
-                b("NORMAL")
-                label("FLOATS")
-                ldm(r0, r5)
-                lsl(r5, 1)
-                lsr(r5, 1)
-                with when(hi(r5, r4)):
-                    mov(r4, r5)
-                branch(ne(r0, r2), "FLOATS")
-                lsr(r5, r4, 23)
-                branch(eq, "NOUGHT")
-                lsl(r4, 9)
-                lsr(r4, 9)
-                constant(r6, 1 << 23)
-                orr(r4, r6)
-                sub(r5, 150)
-                b("LARGEST")
-                label("NOUGHT")
-                mov(r4, 1)
-                mov(r5, 0)
-                mov(r6, 0)
-                b("SCALED")
+                begin_group(e, sp)
                 # r4 = t = (r4 + 126) // 127, as 128 a + b = 127 a + (a + b)
                 label("LARGEST")
                 add(r4, 126)
@@ -1021,148 +763,34 @@ def encode(buffer: Register, k: Register, v: Register, encode_: Register) -> Non
                     add(r4, 127)
                     lsr(r4, 7)
                 add(r5, r2)
-                with when(gt(r5, 5)):
-                    ldr(r0, sp.vector)
-                    mvn(r0, r0)
-                    b("REFUSE")
-                mov(r7, 24)
-                add(r7, r5)
-                with when(pl):
-                    # se + 25 in the exponent field, where sm adds its 1024
-                    lsl(r6, r7, 10)
-                    add(r6, r4)
-                    b("SCALED")
-                sub(r2, r7)
-                mov(r4, 1)
-                with when(le(r2, 30)):
-                    lsl(r4, r2)
-                    sub(r4, 1)
-                    add(r4, r6)
-                    lsr(r4, r2)
-                mov(r6, r4)
-                constant(r5, -24)
-                # r4 sm, r5 se, r6 float16
-                label("SCALED")
-                ldr(r7, sp.scale)
-                strh(r6, at(r7))
-                plus(r7, e.E_STRIDE, by=r6)
-                str_(r7, sp.scale)
-                mov(r10, r4)
-                mov(r0, r1)
-                # 2^23 // 2 sm, bit by bit
-                lsl(r3, r4, 1)
-                mov(r2, 0)
-                mov(r6, 1)
-                mov(r7, 23)
-                lsr(r4, 10)
-                branch(eq, "DIVIDE")
-                lsl(r6, 10)
-                mov(r7, 13)
-                label("DIVIDE")
-                add(r2, r2)
-                add(r6, r6)
-                with when(cs(r6, r3)):
-                    sub(r6, r3)
-                    add(r2, 1)
-                sub(r7, 1)
-                branch(ne, "DIVIDE")
-                put(r11, sp.shift, by=r7)
-                with when(ne(r7, 0)):
-                    # int16: left r8, right r9
-                    mov(r6, 65)
-                    sub(r6, r7)
-                    sub(r6, r5)
-                    mov(r7, 0)
-                    with when(lt(r6, 0)):
-                        neg(r7, r6)
-                        mov(r6, 0)
-                    mov(r8, r6)
-                    mov(r9, r7)
-                # float32: the hidden bit, and right by r9 - exponent
-                with otherwise():
-                    put(r8, 1 << 31, by=r6)
-                    mov(r6, 157)
-                    add(r6, r5)
-                    mov(r9, r6)
+                store_scale(e, sp)
                 with repeat("PIECE", ne(r0, r4)):
                     ldr(r7, sp.e)
                     ldr(r5, sp.slice)
-                    ldr(r6, e_r7.E_BYTES)
+                    ldr(r6, e_.E_BYTES)
                     mov(r1, r6)
                     mul(r1, r5)
                     plus(r1, sp.head, by=r4)
-                    ldr(r4, e_r7.E_WIDTH)
+                    ldr(r4, e_.E_WIDTH)
                     sub(r6, r4)
                     str_(r6, sp.padding)
                     mov(r6, r11)
-                    lsl(r4, 1)
-                    with when(eq(r6, 0)):
-                        lsl(r4, 1)
+                    value_bytes(r4, r6)
                     add(r4, r0)
                     mov(lr, r4)
                     add(r5, 1)
-                    ldr(r4, e_r7.E_SLICES)
+                    ldr(r4, e_.E_SLICES)
                     with when(eq(r5, r4)):
                         mov(r5, 0)
                         ldr(r4, sp.head)
-                        plus(r4, e_r7.E_HEAD, by=r6)
+                        plus(r4, e_.E_HEAD, by=r6)
                         str_(r4, sp.head)
                     str_(r5, sp.slice)
-                    # floor((2 |x| + s) / 2 s); the reciprocal may fall one short, never over
                     mov(r4, r11)
                     branch(eq(r4, 0), "REAL")
-                    with repeat("WHOLE", ne(r0, lr)):
-                        ldrh(r5, at(r0))
-                        sxth(r5, r5)
-                        add(r0, 2)
-                        asr(r7, r5, 31)
-                        add(r5, r7)
-                        eor(r5, r7)
-                        mov(r4, r8)
-                        lsl(r5, r4)
-                        mov(r4, r9)
-                        lsr(r5, r4)
-                        add(r5, r10)
-                        mov(r6, r5)
-                        mul(r6, r2)
-                        lsr(r6, 23)
-                        mov(r4, r6)
-                        mul(r4, r3)
-                        sub(r5, r4)
-                        with when(cs(r5, r3)):
-                            add(r6, 1)
-                        eor(r6, r7)
-                        sub(r6, r7)
-                        add(r6, 128)
-                        strb(r6, at(r1))
-                        add(r1, 1)
+                    codes("WHOLE", int16_magnitude)
                     b("PIECES")
-                    label("REAL")
-                    ldm(r0, r5)
-                    asr(r7, r5, 31)
-                    lsl(r4, r5, 1)
-                    lsr(r4, 24)
-                    lsl(r5, 9)
-                    lsr(r5, 1)
-                    add(r5, r8)
-                    mov(r6, r9)
-                    sub(r6, r4)
-                    lsr(r5, r6)
-                    add(r5, r10)
-                    mov(r6, r5)
-                    mul(r6, r2)
-                    lsr(r6, 23)
-                    mov(r4, r6)
-                    mul(r4, r3)
-                    sub(r5, r4)
-                    with when(cs(r5, r3)):
-                        add(r6, 1)
-                    eor(r6, r7)
-                    sub(r6, r7)
-                    add(r6, 128)
-                    strb(r6, at(r1))
-                    add(r1, 1)
-                    branch(ne(r0, lr), "REAL")
+                    codes("REAL", float32_magnitude)
                     label("PIECES")
                     mov(r6, 128)
                     ldr(r5, sp.padding)
@@ -1172,26 +800,25 @@ def encode(buffer: Register, k: Register, v: Register, encode_: Register) -> Non
                         add(r1, 1)
                         sub(r5, 1)
                     ldr(r4, sp.group_end)
-                ldr(r3, sp.e)
-                ldr(r4, e.E_GROUP)
-                ldr(r5, sp.values_left)
-                sub(r5, r4)
-                str_(r5, sp.values_left)
-            ldr(r1, sp.v)
-            ldr(r4, sp.layer)
-            bump(sp.vector, 1, by=r5)
+                next_group(e, sp)
+            next_vector(e, sp)
         mov(r0, 0)
         label("REFUSE")
 
 
 @kernel
 def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None:
-    """r0 values, r1 words, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift (0: float32), lr end"""
-    a = Array(r3, ATTEND)
-    a_r7 = a.on(r7, a.CORR)
-    a_r3 = a.on(r3, a.CORR)
-    record = Array(r1, QUERY)
-    a_r7x = a.on(r7)
+    """Query records of all heads: plain.py's query, B1 and B3.
+
+    From HEADS * HEAD_DIM values of q, and of qs if there are two SETS, int16 or float32, from element Q_AT
+    on, to records at QUERIES, QUERY_BYTES each. Returns -1 if a value is not finite.
+
+    r0 values, r1 words, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift (0: float32), lr end,
+    r12 column of the word
+    """
+    a, record = Array(r3, ATTEND), Array(r1, QUERY)
+    # The first fields, and those that are too far from the start: at CORR they are near.
+    near, far, far_ = a.on(r7), a.on(r7, a.CORR), a.on(r3, a.CORR)
     with frame(
         "a record q qs heads_left sets_left most sum constants element next_words constant "
         "slices_left buffer"
@@ -1199,80 +826,45 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
         str_(r3, sp.a)
         str_(r0, sp.buffer)
         point(r7, a.CORR)
-        ldr(r4, a_r7.QUERIES)
-        add(r4, r0)
+        locate(r4, far.QUERIES, r0)
         str_(r4, sp.record)
         # Both sets are read from the same element on.
         put(sp.element, a.Q_AT, by=r4)
-        lsl(r4, 1)
-        ldr(r5, a_r7.Q_SHIFT)
-        with when(eq(r5, 0)):
-            lsl(r4, 1)
+        value_bytes(r4, r5, far.Q_SHIFT)
         add(r1, r4)
         str_(r1, sp.q)
         add(r2, r4)
         str_(r2, sp.qs)
-        put(sp.heads_left, a_r7.HEADS, by=r4)
+        put(sp.heads_left, far.HEADS, by=r4)
         with repeat("HEAD", ne):
             ldr(r3, sp.a)
             add(r3, a.CORR.offset)
-            ldr(r7, a_r3.Q_SHIFT)
-            put(sp.sets_left, a_r3.SETS, by=r6)
+            ldr(r7, far_.Q_SHIFT)
+            put(sp.sets_left, far_.SETS, by=r6)
             mov(r4, 0)
-            # r4 largest magnitude, as 24 bits; r5 its exponent
             with repeat("SET", ne(r6, 0)):
                 bump(sp.sets_left, -1, by=r6)
                 ldr(r0, sp.q)
                 with when(ne):
                     ldr(r0, sp.qs)
-                ldr(r2, a_r3.HEAD_DIM)
-                lsl(r2, 1)
-                with when(eq(r7, 0)):
-                    lsl(r2, 1)
+                ldr(r2, far_.HEAD_DIM)
+                value_bytes(r2, r7)
                 add(r2, r0)
                 branch(eq(r7, 0), "FLOATS")
-                with repeat("SHORT", ne(r0, r2)):
-                    ldrh(r5, at(r0))
-                    sxth(r5, r5)
-                    add(r0, 2)
-                    asr(r6, r5, 31)
-                    add(r5, r6)
-                    eor(r5, r6)
-                    with when(gt(r5, r4)):
-                        mov(r4, r5)
+                scan_int16()
                 b("SCANNED")
-                label("FLOATS")
-                ldm(r0, r5)
-                lsl(r5, 1)
-                lsr(r5, 1)
-                with when(hi(r5, r4)):
-                    mov(r4, r5)
-                branch(ne(r0, r2), "FLOATS")
+                scan_float32()
                 label("SCANNED")
                 ldr(r6, sp.sets_left)
             with when(ne(r7, 0)):
-                mov(r5, 56)
-                sub(r5, r7)
-                lsl(r4, 8)
-                branch(eq, "NOUGHT")
-                label("NORMAL")
-                lsr(r6, r4, 23)
-                branch(ne, "LARGEST")
-                add(r4, r4)
-                sub(r5, 1)
-                b("NORMAL")
+                normalize_int16()
             lsr(r5, r4, 23)
             branch(eq, "NOUGHT")
             with when(eq(r5, 255)):
                 mov(r0, 0)
                 mvn(r0, r0)
                 b("REFUSE")
-            lsl(r4, 9)
-            lsr(r4, 9)
-            constant(r6, 1 << 23)
-            orr(r4, r6)
-            sub(r5, 150)
-            b("LARGEST")
+            normalize_float32()
             label("NOUGHT")
             constant(r4, 1 << 10)
             mov(r5, 0)
@@ -1281,17 +873,8 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
             add(r4, 63)
             lsr(r6, r4, 6)
             mov(r2, 5)
-            with repeat("NARROW", ne):
-                add(r2, 1)
-                mov(r4, 1)
-                lsl(r4, r2)
-                sub(r4, 1)
-                add(r4, r6)
-                lsr(r4, r2)
-                lsr(r0, r4, 11)
-            add(r5, r2)
-            # r4 sm, r5 se
-            label("SCALED")
+            eleven_bits(by=r0)
+            label("SCALED")  # r4 sm, r5 se
             ldr(r1, sp.record)
             str_(r4, record.QUERY_MANTISSA)
             constant(r6, 1 << 11)
@@ -1303,38 +886,16 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
             mov(r2, 0)
             constant(r6, 1 << 10)
             mov(r4, 13)
-            with repeat("DIVIDE", ne):
-                add(r2, r2)
-                add(r6, r6)
-                with when(cs(r6, r3)):
-                    sub(r6, r3)
-                    add(r2, 1)
-                sub(r4, 1)
+            long_divide(r2, r6, r3, left=r4)
             mov(r11, r7)
-            with when(ne(r7, 0)):
-                # int16: left r8, right r9
-                mov(r6, 65)
-                sub(r6, r7)
-                sub(r6, r5)
-                mov(r7, 0)
-                with when(lt(r6, 0)):
-                    neg(r7, r6)
-                    mov(r6, 0)
-                mov(r8, r6)
-                mov(r9, r7)
-            # float32: the hidden bit, and right by r9 - exponent
-            with otherwise():
-                put(r8, 1 << 31, by=r6)
-                mov(r6, 157)
-                add(r6, r5)
-                mov(r9, r6)
+            magnitude_shifts()
             put(sp.most, 0, by=r4)
             ldr(r7, sp.a)
             add(r7, a.CORR.offset)
-            put(sp.sets_left, a_r7.SETS, by=r4)
+            put(sp.sets_left, far.SETS, by=r4)
             with repeat("CODES", ne(r4, 0), far=True):
                 ldr(r7, sp.a)
-                put(sp.slices_left, a_r7x.SLICES, by=r5)
+                put(sp.slices_left, near.SLICES, by=r5)
                 lsl(r5, 2)
                 ldr(r1, sp.record)
                 add(r1, record.QUERY_WORDS.offset)
@@ -1344,13 +905,12 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
                 bump(sp.sets_left, -1, by=r4)
                 with when(ne):
                     ldr(r0, sp.qs)
-                    plus(r1, a_r7.QUERY_SET, by=r4)
+                    plus(r1, far.QUERY_SET, by=r4)
                 str_(r1, sp.constants)
                 add(r1, r5)
-                # r12 column
                 with repeat("PIECE", ne, far=True):
                     ldr(r7, sp.a)
-                    ldr(r4, a_r7x.WIDTH)
+                    ldr(r4, near.WIDTH)
                     add(r4, 7)
                     lsr(r4, 3)
                     lsl(r4, 1)
@@ -1363,7 +923,7 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
                     str_(r6, sp.next_words)
                     str_(r5, sp.constant)
                     mov(r12, r5)
-                    ldr(r4, a_r7x.SLICE_WIDTH)
+                    ldr(r4, near.SLICE_WIDTH)
                     lsl(r4, 1)
                     mov(r6, r11)
                     with when(eq(r6, 0)):
@@ -1371,44 +931,10 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
                     add(r4, r0)
                     mov(lr, r4)
                     with repeat("VALUE", ne(r0, lr)):
-                        mov(r4, r11)
-                        with when(ne(r4, 0)):
-                            ldrh(r5, at(r0))
-                            sxth(r5, r5)
-                            add(r0, 2)
-                            asr(r7, r5, 31)
-                            add(r5, r7)
-                            eor(r5, r7)
-                            mov(r4, r8)
-                            lsl(r5, r4)
-                            mov(r4, r9)
-                            lsr(r5, r4)
-                        with otherwise():
-                            ldm(r0, r5)
-                            asr(r7, r5, 31)
-                            lsl(r4, r5, 1)
-                            lsr(r4, 24)
-                            lsl(r5, 9)
-                            lsr(r5, 1)
-                            add(r5, r8)
-                            mov(r6, r9)
-                            sub(r6, r4)
-                            lsr(r5, r6)
-                        # floor((2 |x| + s) / 2 s); the reciprocal may fall one short, never over
-                        add(r5, r10)
-                        mov(r6, r5)
-                        mul(r6, r2)
-                        lsr(r6, 23)
-                        mov(r4, r6)
-                        mul(r4, r3)
-                        sub(r5, r4)
-                        with when(cs(r5, r3)):
-                            add(r6, 1)
-                        ldr(r4, sp.sum)
-                        add(r4, r6)
-                        str_(r4, sp.sum)
-                        eor(r6, r7)
-                        sub(r6, r7)
+                        next_magnitude()
+                        round_code()
+                        bump(sp.sum, r6, by=r4)
+                        with_sign(r6, r7)
                         ldr(r4, sp.constant)
                         lsl(r5, r6, 7)
                         sub(r4, r5)
@@ -1424,9 +950,7 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
                         mov(r5, 1)
                         and_(r5, r7)
                         lsl(r5, 2)
-                        ldr(r4, at(r1, r5))
-                        add(r4, r6)
-                        str_(r4, at(r1, r5))
+                        bump(at(r1, r5), r6, by=r4)
                         add(r7, 1)
                         with when(eq(r7, 4)):
                             mov(r7, 0)
@@ -1443,6 +967,7 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
                 with when(gt(r5, r4)):
                     str_(r5, sp.most)
                 ldr(r4, sp.sets_left)
+            # The shift that keeps all sums of dots within 15 bits.
             ldr(r3, sp.a)
             ldr(r5, a.SLICES)
             ldr(r4, sp.most)
@@ -1461,21 +986,13 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
             ldr(r4, sp.element)
             str_(r4, record.QUERY_AT)
             add(r3, a.CORR.offset)
-            plus(r4, a_r3.HEAD_DIM, by=r5)
+            plus(r4, far_.HEAD_DIM, by=r5)
             str_(r4, sp.element)
-            plus(r1, a_r3.QUERY_BYTES, by=r6)
+            plus(r1, far_.QUERY_BYTES, by=r6)
             str_(r1, sp.record)
-            lsl(r5, 1)
-            ldr(r6, a_r3.Q_SHIFT)
-            with when(eq(r6, 0)):
-                lsl(r5, 1)
-            ldr(r4, sp.q)
-            add(r4, r5)
-            str_(r4, sp.q)
-            ldr(r4, sp.qs)
-            add(r4, r5)
-            str_(r4, sp.qs)
+            value_bytes(r5, r6, far_.Q_SHIFT)
+            bump(sp.q, r5, by=r4)
+            bump(sp.qs, r5, by=r4)
             bump(sp.heads_left, -1, by=r4)
         mov(r0, 0)
         label("REFUSE")
-

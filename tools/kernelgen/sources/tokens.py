@@ -2,22 +2,30 @@
 
 ARMv6-M only, see mpy_kv/kernels/thumb.py, whose conventions hold.
 """
-from field_tables.kernels import *
+
+from field_tables.kernels import ATTEND, PLAN
 from kernelgen.flow import *
-from kernelgen.kernel import Register, kernel
+from kernelgen.fragments.common import *
+from kernelgen.fragments.weigh import *
+from kernelgen.kernel import Place, Register, kernel
 from kernelgen.thumb import *
+
+MASS = 1
 
 
 @kernel
-def uses(buffer: Register, plan_: Register, tables: Register, attend: Register) -> None:
-    """r0 scores, r1 scratch, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs
-    nothing,
-    r10 tables, r11 sum of weights, r12 exponent, lr end of the scores"""
-    plan = Array(r1, PLAN)
-    a = Array(r3, ATTEND)
-    record = Array(r4, QUERY)
-    plan_r7 = plan.on(r7)
-    plan_r0 = plan.on(r0, plan.ACC)
+def uses(buffer: Register, policy: Register, tables: Register, attend: Register) -> None:
+    """Shares of the visible tokens in a head's attention, added up behind the plan: plain.py's uses.
+
+    From int32[N] at SCORES to int32[N] at ACC, by way of uint16[N] behind RING + SINKS of these; at slice 0
+    only. `tables` is kernels.tables.TABLES.
+
+    r0 scores, r1 scratch, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs nothing,
+    r10 tables, r11 sum of weights, r12 exponent, lr end of the scores; then r0 shares, lr their end
+    """
+    plan, a = Array(r1, PLAN), Array(r3, ATTEND)
+    plan_ = plan.on(r7)
+    largest, far, total, exponent, end = r8, r9, r11, r12, lr
     ldr(r4, a.SLICE)
     with when(ne(r4, 0)):
         b("RETURN")
@@ -36,86 +44,38 @@ def uses(buffer: Register, plan_: Register, tables: Register, attend: Register) 
         add(r5, r6, r1)
         str_(r5, sp.shares_end)
         mov(r1, r4)
-        ldr(r4, a.QUERY)
-        add(r4, r0)
+        locate(r4, a.QUERY, r0)
         plus(r0, a.SCORES, by=r5)
         add(r6, r0)
-        mov(lr, r6)
-        ldr(r5, a.LOG_SCALE)
-        times(r5, record.QUERY_MANTISSA, by=r6)
-        mov(r6, 10)
-        lsr(r7, r5, 25)
-        with when(ne):
-            add(r6, 1)
-        lsr(r5, r6)
-        constant(r7, (129 << 4) + 5)
-        sub(r7, r6)
-        plus(r7, a.LOG_EXP, by=r6)
-        ldr(r6, record.QUERY_EXP)
-        sub(r7, r6)
-        ldr(r6, a.KEXP)
-        sub(r7, r6)
-        ldr(r6, record.QUERY_DOWN)
-        sub(r7, r6)
-        put(r8, a.MAX, by=r4)
-        mov(r2, 0)
-        with when(lt(r7, 1)):
-            mov(r7, 1)
-            lsl(r5, r7, 15)
-            sub(r5, 1)
-        branch(le(r7, 17), "FINE")
-        mov(r2, r7)
-        sub(r2, 17)
-        mov(r7, 17)
-        branch(le(r2, 31), "FINE")
-        mov(r2, 31)
-        label("FINE")
-        mov(r12, r7)
+        mov(end, r6)
+        distance_scale(a)
+        put(largest, a.MAX, by=r4)
+        limit_scale(down=r2)
+        mov(exponent, r7)
         mov(r3, r5)
-        # far = ceil(4096 << e / m), by subtraction: 16 bits
-        constant(r6, 1 << 12)
-        lsl(r6, r7)
-        add(r6, r5)
-        sub(r6, 1)
-        lsl(r5, 15)
-        mov(r4, 0)
-        mov(r7, 16)
-        with repeat("DIVIDE", ne):
-            add(r4, r4)
-            with when(cs(r6, r5)):
-                sub(r6, r5)
-                add(r4, 1)
-            lsr(r5, 1)
-            sub(r7, 1)
-        mov(r9, r4)
-        mov(r4, r12)
-        mov(r11, r7)
-        with repeat("TOKEN", ne(r0, lr)):
-            mov(r6, r8)
+        farthest(16 << 8)
+        mov(r4, exponent)
+        mov(total, r7)
+        with repeat("TOKEN", ne(r0, end)):
+            mov(r6, largest)
             ldm(r0, r5)
             sub(r5, r6, r5)
             lsr(r5, r2)
             mov(r6, 0)
-            with when(cc(r5, r9)):
-                mul(r5, r3)
-                lsr(r5, r4)
-                uxtb(r7, r5)
-                lsl(r7, 1)
-                add(r7, r10)
-                ldrh(r6, at(r7))
-                lsr(r5, 8)
+            with when(cc(r5, far)):
+                power()
                 lsl(r6, 3)
                 lsr(r6, r5)
-                add(r11, r6)
+                add(total, r6)
             strh(r6, at(r1))
             add(r1, 2)
         ldr(r7, sp.plan)
         ldr(r0, sp.shares)
         ldr(r4, sp.shares_end)
         ldr(r1, sp.scratch)
-        mov(lr, r4)
-        mov(r6, r11)
-        ldr(r5, plan_r7.PEAK)
+        mov(end, r4)
+        mov(r6, total)
+        ldr(r5, plan_.PEAK)
         with when(ne(r5, 0)):
             # Above 8 / n of all: of total << 3 over n, which has 15 bits or exceeds the largest weight.
             sub(r5, r4, r0)
@@ -123,24 +83,16 @@ def uses(buffer: Register, plan_: Register, tables: Register, attend: Register) 
             branch(cs(r6, r4), "END")
             lsl(r6, 3)
             lsl(r5, 12)
-            mov(r2, 0)
-            mov(r7, 15)
-            with repeat("PART", ne):
-                add(r2, r2)
-                with when(cs(r6, r5)):
-                    sub(r6, r5)
-                    add(r2, 1)
-                lsr(r5, 1)
-                sub(r7, 1)
+            divide("PART", r2, r6, r5, bits=15, left=r7)
             mov(r3, 1)
-            with repeat("MARK", ne(r0, lr)):
+            with repeat("MARK", ne(r0, end)):
                 ldrh(r4, at(r1))
                 add(r1, 2)
                 with when(hi(r4, r2)):
-                    str_(r3, plan_r0.ACC)
+                    str_(r3, at(r0))
                 add(r0, 4)
             b("END")
-        ldr(r4, at(r7, 20))
+        ldr(r4, plan_.BITS)
         mov(r3, 30)
         sub(r3, r4)
         with endless("LARGE", "SMALL"):
@@ -148,21 +100,12 @@ def uses(buffer: Register, plan_: Register, tables: Register, attend: Register) 
             branch(eq, "SMALL")
             lsr(r6, 1)
             add(r3, 1)
-        with when(gt(r3, 31)):
-            mov(r3, 31)
+        at_most(r3, 31)
         # 2^30 over the sum's 16 bits
         lsl(r5, r6, 15)
         constant(r6, 1 << 30)
-        mov(r2, 0)
-        mov(r7, 16)
-        with repeat("INVERT", ne):
-            add(r2, r2)
-            with when(cs(r6, r5)):
-                sub(r6, r5)
-                add(r2, 1)
-            lsr(r5, 1)
-            sub(r7, 1)
-        with repeat("ADD", ne(r0, lr)):
+        divide("INVERT", r2, r6, r5, bits=16, left=r7)
+        with repeat("ADD", ne(r0, end)):
             ldrh(r4, at(r1))
             add(r1, 2)
             mul(r4, r2)
@@ -175,10 +118,24 @@ def uses(buffer: Register, plan_: Register, tables: Register, attend: Register) 
 
 
 @kernel
-def survey(at_: Register, worth: Register, plan_: Register, length: Register) -> None:
-    """r0 at, r1 worth, r2 plan, r3 length, r4 at of this slot, r5 its worth, r6 least worth, r7 at of that,
-    r8 end of at, r9 live, r10 newest that may leave; as places of `at`: r11 victim, r12 free, lr top"""
+def survey(positions: Register, worth: Register, policy: Register, length: Register) -> None:
+    """Begin of a step: LIVE, FREE, TOP and VICTIM of the ring, shares cleared: plain.py's survey.
+
+    From int32[RING] each of 1 + position and of worth; int32[RING + SINKS] at ACC become 0.
+
+    r0 at, r1 worth, r2 plan, r3 length, r4 at of this slot, r5 its worth, r6 least worth, r7 at of that,
+    r8 end of at, r9 live, r10 newest that may leave; as places of `at`: r11 victim, r12 free, lr top
+    """
     plan = Array(r2, PLAN)
+    end, live, newest, victim, free, top = r8, r9, r10, r11, r12, lr
+
+    def slot(place: Register, to: Place) -> None:
+        """A place of `at` as its slot."""
+        mov(r4, place)
+        sub(r4, r0)
+        lsr(r4, 2)
+        str_(r4, to)
+
     with frame("at") as sp:
         str_(r0, sp.at)
         point(r4, plan.ACC)
@@ -188,29 +145,26 @@ def survey(at_: Register, worth: Register, plan_: Register, length: Register) ->
         with repeat("CLEAR", ne):
             stm(r4, r6)
             sub(r5, 1)
-        mov(r9, r6)
+        mov(live, r6)
         ldr(r5, plan.RING)
-        lsl(r5, 2)
-        add(r5, r0)
-        mov(r8, r5)
-        mov(r11, r5)
-        mov(r12, r5)
-        mov(lr, r5)
+        index(r5, 2, r0)
+        for place in (end, victim, free, top):
+            mov(place, r5)
         ldr(r5, plan.RECENT)
         sub(r5, r3, r5)
-        mov(r10, r5)
+        mov(newest, r5)
         constant(r6, (1 << 30) - 1)
         mov(r7, r6)
-        with repeat("SLOT", ne(r0, r8)):
+        with repeat("SLOT", ne(r0, end)):
             ldr(r4, at(r0))
             with when(hi(r4, r3)):
                 mov(r4, 0)
                 str_(r4, at(r0))
             with when(ne(r4, 0)):
-                mov(lr, r0)
+                mov(top, r0)
                 mov(r5, 1)
-                add(r9, r5)
-                with when(le(r4, r10)):
+                add(live, r5)
+                with when(le(r4, newest)):
                     ldr(r5, at(r1))
                 with otherwise():
                     lsl(r5, 30)
@@ -220,57 +174,56 @@ def survey(at_: Register, worth: Register, plan_: Register, length: Register) ->
                     branch(cs(r4, r7), "NEXT")
                 mov(r6, r5)
                 mov(r7, r4)
-                mov(r11, r0)
+                mov(victim, r0)
                 b("NEXT")
-            branch(ne(r12, r8), "NEXT")
-            mov(r12, r0)
+            with when(eq(free, end)):
+                mov(free, r0)
             label("NEXT")
             add(r0, 4)
             add(r1, 4)
         ldr(r0, sp.at)
-        mov(r4, r9)
-        str_(r4, plan.LIVE)
-        mov(r4, r12)
-        sub(r4, r0)
-        lsr(r4, 2)
-        str_(r4, plan.FREE)
-        mov(r4, lr)
-        sub(r4, r0)
-        lsr(r4, 2)
-        str_(r4, plan.TOP)
-        mov(r4, r11)
-        sub(r4, r0)
-        lsr(r4, 2)
-        str_(r4, plan.VICTIM)
+        put(plan.LIVE, live, by=r4)
+        slot(free, plan.FREE)
+        slot(top, plan.TOP)
+        slot(victim, plan.VICTIM)
     mov(r0, 0)
 
 
 @kernel
-def watch(plan_: Register, old: Register, new: Register, kind: Register) -> None:
-    """r1 old, r2 new, r4 shares, r6 tokens before the hole, r12 end of the shares
-    USED: r0 worth, r3 NOW, r5 share, r7 threshold
-    else: r5 share, r7 worth, r8 drop, r9 down, r10 up, r11 largest, lr rows"""
+def watch(policy: Register, old: Register, new: Register, kind: Register) -> None:
+    """Commit: worths and the step's shares to new worths: plain.py's watch.
+
+    From int32[RING] `old` and int32[COUNT] of shares at ACC + SEEN to int32[RING] `new`; of masses also how
+    often they were halved, and the largest.
+
+    r1 old, r2 new, r4 shares, r6 tokens before the hole, r12 end of the shares USED: r0 worth, r3 NOW, r5
+    share, r7 threshold else: r5 share, r7 worth, r8 drop, r9 down, r10 up, r11 largest, lr rows
+    """
     plan = Array(r0, PLAN)
+    drop, down, up, most, end, rows = r8, r9, r10, r11, r12, lr
+
+    def over_hole() -> None:
+        """The slot of the hole has no share."""
+        with when(eq(r6, 0)):
+            add(r1, 4)
+            add(r2, 4)
+        sub(r6, 1)
+
     with frame("new_end halved kind") as sp:
         str_(r3, sp.kind)
         ldr(r4, plan.SEEN)
-        lsl(r4, 2)
-        add(r4, r0)
-        add(r4, 112)
+        index(r4, 2, r0)
+        add(r4, plan.ACC.offset)
         ldr(r5, plan.COUNT)
-        lsl(r5, 2)
-        add(r5, r4)
-        mov(r12, r5)
+        index(r5, 2, r4)
+        mov(end, r5)
         ldr(r6, plan.HOLE)
         with when(eq(r3, 0)):
             ldr(r7, plan.THRESHOLD)
             constant(r3, 1 << 29)
             b("USED_TEST")
-            with repeat("USED", ne(r4, r12)):
-                with when(eq(r6, 0)):
-                    add(r1, 4)
-                    add(r2, 4)
-                sub(r6, 1)
+            with repeat("USED", ne(r4, end)):
+                over_hole()
                 ldm(r1, r0)
                 with when(ne(r0, 0)):
                     sub(r0, 1)
@@ -280,16 +233,16 @@ def watch(plan_: Register, old: Register, new: Register, kind: Register) -> None
                 stm(r2, r0)
                 label("USED_TEST")
             b("END")
-        put(r9, at(r0, 32), by=r5)
-        put(r10, at(r0, 60), by=r5)
-        put(lr, at(r0, 44), by=r5)
-        ldr(r7, at(r0))
+        put(down, plan.DOWN, by=r5)
+        put(up, plan.UP, by=r5)
+        put(rows, plan.ROWS, by=r5)
+        ldr(r7, plan.RING)
         lsl(r7, 2)
         add(r0, r2, r7)
         str_(r0, sp.new_end)
-        put(r8, 0, by=r0)
-        branch(ne(r3, 1), "SHIFTS")
-        # MASS: all are halved until the largest has 28 bits, and rows are no more than 64 of what is added.
+        put(drop, 0, by=r0)
+        branch(ne(r3, MASS), "SHIFTS")
+        # All are halved until the largest has 28 bits, and rows are no more than 64 of what is added.
         add(r7, r1)
         ldr(r0, at(r7))
         ldr(r7, at(r7, 4))
@@ -305,39 +258,36 @@ def watch(plan_: Register, old: Register, new: Register, kind: Register) -> None
         label("HALVE_TEST")
         branch(hi(r5, 64), "HALVE")
         branch(cs(r7, r11), "HALVE")
-        mov(r8, r3)
+        mov(drop, r3)
         add(r0, r3)
         branch(ls(r0, 20), "SHIFTS")
         mov(r0, 20)
         label("SHIFTS")
         str_(r0, sp.halved)
-        mov(r3, r9)
+        mov(r3, down)
         add(r3, r0)
-        mov(r5, r10)
+        mov(r5, up)
         sub(r3, r5)
-        put(r11, 0, by=r5)
+        put(most, 0, by=r5)
         with when(lt(r3, 0)):
             sub(r5, r3)
             mov(r3, 0)
-        mov(r9, r3)
-        mov(r10, r5)
+        mov(down, r3)
+        mov(up, r5)
         b("TEST")
-        with repeat("TOKEN", ne(r4, r12)):
-            with when(eq(r6, 0)):
-                add(r1, 4)
-                add(r2, 4)
-            sub(r6, 1)
+        with repeat("TOKEN", ne(r4, end)):
+            over_hole()
             ldm(r1, r7)
             ldm(r4, r5)
             ldr(r3, sp.kind)
-            with when(ne(r3, 1)):
+            with when(ne(r3, MASS)):
                 lsl(r0, r7, 1)
                 add(r0, r7)
                 add(r0, 63)
                 lsr(r0, 6)
                 sub(r7, r0)
                 # The share over the rows, by subtraction; nothing to do for one.
-                mov(r3, lr)
+                mov(r3, rows)
                 branch(eq(r3, 1), "SHARE")
                 mov(r0, 0)
                 b("ALIGN_TEST")
@@ -346,7 +296,7 @@ def watch(plan_: Register, old: Register, new: Register, kind: Register) -> None
                     label("ALIGN_TEST")
                 label("BIT")
                 lsr(r3, 1)
-                with when(cs(r3, lr)):
+                with when(cs(r3, rows)):
                     add(r0, r0)
                     branch(cc(r5, r3), "BIT")
                     sub(r5, r3)
@@ -354,37 +304,37 @@ def watch(plan_: Register, old: Register, new: Register, kind: Register) -> None
                     b("BIT")
                 mov(r5, r0)
                 b("SHARE")
-            mov(r0, r8)
+            mov(r0, drop)
             lsr(r7, r0)
             label("SHARE")
-            mov(r0, r9)
+            mov(r0, down)
             lsr(r5, r0)
-            mov(r0, r10)
+            mov(r0, up)
             lsl(r5, r0)
             add(r7, r5)
-            with when(hi(r7, r11)):
-                mov(r11, r7)
+            with when(hi(r7, most)):
+                mov(most, r7)
             stm(r2, r7)
             label("TEST")
         ldr(r3, sp.kind)
-        branch(ne(r3, 1), "END")
-        ldr(r0, sp.new_end)
-        ldr(r3, sp.halved)
-        str_(r3, at(r0))
-        mov(r3, r11)
-        str_(r3, at(r0, 4))
+        with when(eq(r3, MASS)):
+            ldr(r0, sp.new_end)
+            put(at(r0), sp.halved, by=r3)
+            put(at(r0, 4), most, by=r3)
         label("END")
     mov(r0, 0)
 
 
 @kernel
 def move(buffer: Register, to: Register, source: Register, count: Register) -> None:
-    """r1 to, r2 from, r3 bytes left"""
-    add(r1, r0)
-    add(r2, r0)
-    with repeat("BYTE", ne(r3, 0)):
-        sub(r3, 1)
-        ldrb(r4, at(r2, r3))
-        strb(r4, at(r1, r3))
-    mov(r0, 0)
+    """Bytes from one place of the buffer to another, two places apart: plain.py's move.
 
+    r1 to, r2 from, r3 bytes left
+    """
+    add(to, buffer)
+    add(source, buffer)
+    with repeat("BYTE", ne(count, 0)):
+        sub(count, 1)
+        ldrb(r4, at(source, count))
+        strb(r4, at(to, count))
+    mov(r0, 0)

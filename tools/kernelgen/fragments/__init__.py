@@ -1,0 +1,1 @@
+"""Pieces that several kernels have. A register that a call does not name stands in the docstring."""

@@ -1,0 +1,114 @@
+"""Weights times codes, in batches of 8 tokens: r1 weights, r2 mask of two lanes, r3 weight, sums in LANES."""
+
+from __future__ import annotations
+
+from kernelgen.flow import *
+from kernelgen.fragments.common import keep_smaller
+from kernelgen.kernel import Place, Register
+from kernelgen.thumb import *
+
+LANES = (r8, r9, r10, r11)
+
+
+def clear_lanes(by: Register) -> None:
+    for lane in LANES:
+        mov(lane, by)
+
+
+def next_batch(sp: Frame) -> None:
+    """r7 its tokens, at most 8; r5 is used."""
+    ldr(r5, sp.tokens_left)
+    mov(r7, 8)
+    keep_smaller(r7, r5)
+    sub(r5, r7)
+    str_(r5, sp.tokens_left)
+
+
+def next_part(left: Place, sp: Frame) -> None:
+    """Of r7 tokens of the batch those that r6 rows follow one another for: lr the end of their weights."""
+    mov(r5, r7)
+    keep_smaller(r5, r6)
+    sub(r6, r5)
+    str_(r6, left)
+    sub(r7, r5)
+    str_(r7, sp.batch_left)
+    index(r5, 2, r1)
+    mov(lr, r5)
+
+
+def lane(x: Register, total: Register) -> None:
+    """Two codes times the weight."""
+    and_(x, r2)
+    mul(x, r3)
+    add(total, x)
+
+
+def bytes_of_tokens() -> None:
+    """8 codes of each token up to lr: r0 codes, r12 from a token's last to the next one's first."""
+    with repeat("TOKEN", ne(r1, lr)):
+        ldm(r0, r4, r5)
+        add(r0, r12)
+        ldm(r1, r3)
+        mov(r6, r4)
+        lane(r6, r8)
+        lsr(r4, 8)
+        lane(r4, r9)
+        mov(r6, r5)
+        lane(r6, r10)
+        lsr(r5, 8)
+        lane(r5, r11)
+
+
+def nibbles_of_tokens() -> None:
+    """The same of 8 codes of 4 bits, each counted 16 times."""
+    with repeat("TOKEN", ne(r1, lr)):
+        ldm(r0, r4)
+        add(r0, r12)
+        ldm(r1, r3)
+        lsl(r5, r4, 4)
+        lane(r5, r8)
+        mov(r5, r4)
+        lane(r5, r9)
+        lsr(r5, r4, 4)
+        lane(r5, r10)
+        lsr(r4, 8)
+        lane(r4, r11)
+
+
+def unit_of_batch(pointer: Register, shift: Register, factor: Register, sp: Frame) -> None:
+    """What the batch's sums are multiplied with and shifted down by; then the pointer is at those of all."""
+    ldr(pointer, sp.units)
+    ldm(pointer, shift)
+    str_(pointer, sp.units)
+    uxth(factor, shift)
+    lsr(shift, 16)
+    ldr(pointer, sp.sums)
+
+
+def add_lane(total: Register, low: int, high: int) -> None:
+    """The batch's two sums to those of all at r7, by r3 factor, r4 shift; r2, r5 and r6 are used."""
+    mov(r5, total)
+    uxth(r6, r5)
+    lsr(r5, 16)
+    mul(r6, r3)
+    mul(r5, r3)
+    lsr(r6, r4)
+    lsr(r5, r4)
+    bump(at(r7, low), r6, by=r2)
+    bump(at(r7, high), r5, by=r2)
+
+
+def end_batch(sp: Frame) -> None:
+    """r5 the tokens left, r2 the mask."""
+    mov(r2, 0)
+    clear_lanes(r2)
+    ldr(r2, sp.mask)
+    ldr(r5, sp.tokens_left)
+
+
+def end_nibbles(sp: Frame) -> None:
+    """The end of a batch of nibbles: 8 channels, of which the lanes have c and c + 4."""
+    unit_of_batch(r7, r4, r3, sp)
+    for channel, total in enumerate(LANES):
+        add_lane(total, 4 * channel, 4 * channel + 16)
+    end_batch(sp)
