@@ -43,24 +43,9 @@ def lane(x: Register, total: Register) -> None:
     add(total, x)
 
 
-def bytes_of_tokens() -> None:
-    """8 codes of each token up to lr: r0 codes, r12 from a token's last to the next one's first."""
-    with repeat("TOKEN", ne(r1, lr)):
-        ldm(r0, r4, r5)
-        add(r0, r12)
-        ldm(r1, r3)
-        mov(r6, r4)
-        lane(r6, r8)
-        lsr(r4, 8)
-        lane(r4, r9)
-        mov(r6, r5)
-        lane(r6, r10)
-        lsr(r5, 8)
-        lane(r5, r11)
-
-
 def nibbles_of_tokens() -> None:
-    """The same of 8 codes of 4 bits, each counted 16 times."""
+    """8 codes of 4 bits of each token up to lr, each counted 16 times: r0 codes, r12 from a token's last to
+    the next one's first."""
     with repeat("TOKEN", ne(r1, lr)):
         ldm(r0, r4)
         add(r0, r12)

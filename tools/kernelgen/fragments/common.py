@@ -70,6 +70,16 @@ def two_lanes(x: Register, number: int, by: Register) -> None:
     orr(x, by)
 
 
+def product(x: Register, mask: Register, factor: Register) -> None:
+    """Two numbers of x times those of a factor, r0 to r7 or by r6 r8: the sum of both is the upper half."""
+    and_(x, mask)
+    if factor == r8:
+        mov(r6, factor)
+        factor = r6
+    mul(x, factor)
+    asr(x, 16)
+
+
 def divide(name: str, quotient: Register, x: Register, divisor: Register, bits: int, left: Register) -> None:
     """x // divisor of so many bits, by subtraction. The divisor comes shifted up by bits - 1."""
     mov(quotient, 0)

@@ -51,8 +51,7 @@ def normalize_float32() -> None:
 
 
 def round_up(bits: Register) -> None:
-    """r4 = r6 >> bits, rounded up."""
-    mov(r4, 1)
+    """r4, which is 1, becomes r6 >> bits, rounded up."""
     lsl(r4, bits)
     sub(r4, 1)
     add(r4, r6)
@@ -63,6 +62,7 @@ def eleven_bits(by: Register) -> None:
     """r4 = r6 >> r2, rounded up, of 11 bits, by the least r2 that does and is more than before; r5 += r2."""
     with repeat("NARROW", ne):
         add(r2, 1)
+        mov(r4, 1)
         round_up(r2)
         lsr(by, r4, 11)
     add(r5, r2)
@@ -158,10 +158,7 @@ def store_scale(e: Array, sp: Frame) -> None:
     sub(r2, r7)
     mov(r4, 1)
     with when(le(r2, 30)):
-        lsl(r4, r2)
-        sub(r4, 1)
-        add(r4, r6)
-        lsr(r4, r2)
+        round_up(r2)
     mov(r6, r4)
     constant(r5, -24)
     label("SCALED")

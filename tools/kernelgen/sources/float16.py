@@ -3,10 +3,11 @@
 A number h has its entry of the table at 8 * (h >> 10); 12 instructions make a product of it.
 """
 
-from field_tables.kernels import ATTEND, QUERY, RUN
+from field_tables.kernels import ATTEND, RUN
 from kernelgen.flow import *
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
+from kernelgen.fragments.runs import *
 from kernelgen.kernel import Place, Register, kernel
 from kernelgen.thumb import *
 
@@ -121,7 +122,7 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
     r0 numbers, r1 mantissa, r2 table, r3 t, r4 number, r5 its entry, r6 base or code, r7 dot, r8 result, r9
     its end in this run, r10 row, r11 mask of the dot so far, r12 what the dot is shifted by
     """
-    a, record, run = Array(r3, ATTEND), Array(r4, QUERY), Array(r7, RUN)
+    a, run = Array(r3, ATTEND), Array(r7, RUN)
     result, end, row, so_far, down = r8, r9, r10, r11, r12
 
     def codes(word: int, low: Place, high: Place) -> None:
@@ -143,9 +144,7 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
             ldr(r5, sp.buffer)
             locate(r4, a.DOTS, r5)
             mov(result, r4)
-            put(sp.runs_left, a.RUNS, by=r4)
-            point(r4, a.RUN)
-            str_(r4, sp.run)
+            begin_runs(a, sp)
             ldr(r2, sp.column)
             mov(r4, 0)
             with when(ne(r2, 0)):
@@ -158,14 +157,7 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                 mov(r4, 8)
             mov(down, r4)
             with repeat("RUN", ne, far=True):
-                ldr(r3, sp.a)
-                ldr(r6, sp.buffer)
-                ldr(r7, sp.run)
-                locate(r4, a.QUERY, r6)
-                add(r4, record.QUERY_WORDS.offset)
-                ldr(r5, run.RUN_SINKS)
-                with when(ne(r5, 0)):
-                    plus(r4, a.SINK_QUERY, by=r5)
+                query_of_run(a, sp)
                 ldr(r0, a.SLICES)
                 lsl(r0, 2)
                 add(r4, r0)
@@ -176,11 +168,7 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                 plus(r0, a.CODES, by=r5)
                 plus(r0, run.RUN_CODES, by=r5)
                 put(row, a.ROW, by=r5)
-                ldr(r5, run.RUN_COUNT)
-                index(r5, 2, result)
-                mov(end, r5)
-                add(r7, run.RUN_WORDS.offset)
-                str_(r7, sp.run)
+                results_of_run(result, end, sp)
                 codes(0, sp.code2, sp.code0)
                 codes(4, sp.code3, sp.code1)
                 ldr(r2, a.KSCALE)

@@ -26,24 +26,15 @@ def qk4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
     """
     gap, dot, down, added, end = r12, r9, r10, r11, lr
 
-    def product(x: Register, factor: Register) -> None:
-        """Two nibbles times two factors: the sum is the upper half."""
-        and_(x, r2)
-        if factor == r8:
-            mov(r6, factor)
-            factor = r6
-        mul(x, factor)
-        asr(x, 16)
-
     def dots(name: str, first: bool) -> None:
         with repeat(name, ne(r6, end)):
             ldm(r0, r6)
             add(r0, gap)
             mov(r7, r6)
-            product(r7, r3)
+            product(r7, r2, r3)
             for bits, factor in ((4, r4), (8, r5), (12, r8)):
                 lsr(r1, r6, bits)
-                product(r1, factor)
+                product(r1, r2, factor)
                 add(r7, r1)
             if first:
                 add(r7, added)

@@ -13,6 +13,7 @@ from kernelgen.flow import *
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.quantize import *
+from kernelgen.fragments.runs import *
 from kernelgen.fragments.weigh import *
 from kernelgen.kernel import Register, kernel
 from kernelgen.thumb import *
@@ -27,32 +28,23 @@ def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> No
 
     r0 codes, r1 mask, r2 r3 r4 r8 query words, r9 result, r10 its end in this run, r11 constant, r12 gap
     """
-    a, record, run = Array(r3, ATTEND), Array(r4, QUERY), Array(r7, RUN)
+    a, run = Array(r3, ATTEND), Array(r7, RUN)
     result, end, constant_, gap = r9, r10, r11, r12
-
-    def product(x: Register, factor: Register) -> None:
-        """Two codes times two of the query: the sum is the upper half."""
-        and_(x, r1)
-        if factor == r8:
-            mov(r6, factor)
-            factor = r6
-        mul(x, factor)
-        asr(x, 16)
 
     def dots(name: str, first: bool) -> None:
         with repeat(name, ne(r6, end)):
             ldm(r0, r6, r7)
             add(r0, gap)
             mov(r5, r6)
-            product(r5, r2)
+            product(r5, r1, r2)
             lsr(r6, 8)
-            product(r6, r3)
+            product(r6, r1, r3)
             add(r5, r6)
             mov(r6, r7)
-            product(r6, r4)
+            product(r6, r1, r4)
             add(r5, r6)
             lsr(r7, 8)
-            product(r7, r8)
+            product(r7, r1, r8)
             add(r5, r7)
             if first:
                 add(r5, constant_)
@@ -77,18 +69,9 @@ def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> No
             ldr(r4, a.DOTS)
             plus(r4, sp.buffer, by=r5)
             mov(result, r4)
-            put(sp.runs_left, a.RUNS, by=r4)
-            point(r4, a.RUN)
-            str_(r4, sp.run)
+            begin_runs(a, sp)
             with repeat("RUN", ne, far=True):
-                ldr(r3, sp.a)
-                ldr(r6, sp.buffer)
-                ldr(r7, sp.run)
-                locate(r4, a.QUERY, r6)
-                add(r4, record.QUERY_WORDS.offset)
-                ldr(r5, run.RUN_SINKS)
-                with when(ne(r5, 0)):
-                    plus(r4, a.SINK_QUERY, by=r5)
+                query_of_run(a, sp)
                 ldr(r5, a.SLICE)
                 lsl(r0, r5, 2)
                 put(constant_, at(r4, r0), by=r0)
@@ -109,11 +92,7 @@ def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> No
                 ldr(r5, a.ROW)
                 sub(r5, 8)
                 mov(gap, r5)
-                ldr(r5, run.RUN_COUNT)
-                index(r5, 2, result)
-                mov(end, r5)
-                add(r7, run.RUN_WORDS.offset)
-                str_(r7, sp.run)
+                results_of_run(result, end, sp)
                 ldr(r3, at(r4, 4))
                 put(r8, at(r4, 12), by=r5)
                 with when(eq(r2, 0)):
@@ -451,7 +430,18 @@ def av(buffer: Register, same: Register, mask: Register, attend: Register) -> No
                         add(r4, run.RUN_WORDS.offset)
                         str_(r4, sp.run)
                     next_part(sp.run_left, sp)
-                    bytes_of_tokens()
+                    with repeat("TOKEN", ne(r1, lr)):
+                        ldm(r0, r4, r5)
+                        add(r0, gap)
+                        ldm(r1, r3)
+                        mov(r6, r4)
+                        lane(r6, r8)
+                        lsr(r4, 8)
+                        lane(r4, r9)
+                        mov(r6, r5)
+                        lane(r6, r10)
+                        lsr(r5, 8)
+                        lane(r5, r11)
                     ldr(r7, sp.batch_left)
                 unit_of_batch(r7, r4, r3, sp)
                 add_lane(r8, 0, 8)
@@ -657,9 +647,7 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
         put(sp.slices_left, a.SLICES, by=r4)
         with repeat("SLICE", ne):
             ldr(r2, sp.result)
-            put(sp.runs_left, a.RUNS, by=r4)
-            point(r4, a.RUN)
-            str_(r4, sp.run)
+            begin_runs(a, sp)
             with repeat("RUN", ne):
                 ldr(r4, sp.run)
                 ldr(r0, run_.RUN_SCALES)
