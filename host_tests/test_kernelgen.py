@@ -150,6 +150,12 @@ def too_far() -> None:
     label("END")
 
 
+def else_of_nothing() -> None:
+    thumb.add(r4, 1)
+    with otherwise():
+        thumb.sub(r4, 1)
+
+
 def high() -> None:
     thumb.mul(r8, r1)
 
@@ -162,7 +168,7 @@ def odd() -> None:
     thumb.ldr(r1, at(r0, 6))
 
 
-@pytest.mark.parametrize("body", [unknown_label, two_labels, too_far, high, large, odd])
+@pytest.mark.parametrize("body", [unknown_label, two_labels, too_far, else_of_nothing, high, large, odd])
 def test_what_is_no_kernel(body: Callable[[], None]) -> None:
     with pytest.raises(BadKernel):
         lines(body)
@@ -183,6 +189,11 @@ def misspelt() -> None:
 def test_every_condition_has_its_opposite() -> None:
     assert len(flow.OPPOSITE) == 12
     assert all(flow.OPPOSITE[opposite] == condition for condition, opposite in flow.OPPOSITE.items())
+
+
+def test_every_source_makes_a_file() -> None:
+    sources = ROOT / "tools/kernelgen/sources"
+    assert {path.stem for path in sources.glob("*.py")} - {"__init__"} == set(files.FILES)
 
 
 def check(root: Path) -> tuple[int, str]:

@@ -104,6 +104,16 @@ def next_vector(e: Array, sp: Frame) -> None:
     bump(sp.vector, 1, by=r5)
 
 
+def begin_groups(e: Array, sp: Frame) -> None:
+    """From r5 the slot, r6 the scales of slot 0 and r1 the vector's values, which are in r0 then."""
+    lsl(r5, 1)
+    add(r6, r5)
+    str_(r6, sp.scale)
+    put(sp.slice, 0, by=r5)
+    put(sp.values_left, e.E_COUNT, by=r5)
+    mov(r0, r1)
+
+
 def begin_group(e: Array, sp: Frame) -> None:
     """r4 the group's largest magnitude as 24 bits and r5 its exponent, on to LARGEST; of zeros r4 sm, r5 se
     and r6 float16, on to SCALED. r1 the group's values."""

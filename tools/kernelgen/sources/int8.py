@@ -719,12 +719,7 @@ def encode(buffer: Register, k: Register, v: Register, storing: Register) -> Non
             add(r6, r0)
             str_(r6, sp.head)
             locate(r6, e.E_CODES, r0)
-            lsl(r5, 1)
-            add(r6, r5)
-            str_(r6, sp.scale)
-            put(sp.slice, 0, by=r5)
-            put(sp.values_left, e.E_COUNT, by=r5)
-            mov(r0, r1)
+            begin_groups(e, sp)
             with repeat("GROUP", ne):
                 begin_group(e, sp)
                 # r4 = t = (r4 + 126) // 127, as 128 a + b = 127 a + (a + b)
