@@ -20,6 +20,15 @@ _SAVED = (r8, r9, r10, r11)
 _LOW = (r4, r5, r6, r7)
 
 
+def index_of(name: str, *tables: Table) -> int:
+    """The place that has this name in one of the tables."""
+    for table in tables:
+        for known, found, _ in table.indexes():
+            if known == name:
+                return found
+    raise AttributeError(f"no field {name} in {', '.join(table.name for table in tables)}")
+
+
 class Array:
     """An array of a table of tools/field_tables that a register points at: its fields are attributes.
 
@@ -32,11 +41,7 @@ class Array:
         self._first = int(first.offset) if first else 0
 
     def __getattr__(self, name: str) -> Place:
-        for table in self._tables:
-            for known, index, _ in table.indexes():
-                if known == name:
-                    return Place(self._register, 4 * index - self._first, name)
-        raise AttributeError(f"no field {name} in {', '.join(table.name for table in self._tables)}")
+        return Place(self._register, 4 * index_of(name, *self._tables) - self._first, name)
 
     def on(self, register: Register, first: Place | None = None) -> Array:
         """The same array, at which another register points."""

@@ -3,14 +3,14 @@
 ARMv6-M only, see mpy_kv/kernels/thumb.py, whose conventions hold.
 """
 
-from field_tables.kernels import ATTEND, PLAN
+from field_tables.kernels import ATTEND, KIND, PLAN
 from kernelgen.flow import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.weigh import *
 from kernelgen.kernel import Place, Register, kernel
 from kernelgen.thumb import *
 
-MASS = 1
+USED, MASS = index_of("USED", KIND), index_of("MASS", KIND)
 
 
 @kernel
@@ -218,7 +218,7 @@ def watch(policy: Register, old: Register, new: Register, kind: Register) -> Non
         index(r5, 2, r4)
         mov(end, r5)
         ldr(r6, plan.HOLE)
-        with when(eq(r3, 0)):
+        with when(eq(r3, USED)):
             ldr(r7, plan.THRESHOLD)
             constant(r3, 1 << 29)
             b("USED_TEST")
