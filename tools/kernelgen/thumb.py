@@ -1,86 +1,13 @@
-"""Registers, places and instructions. What MicroPython's assembler has no name for becomes a number.
+"""Instructions. What MicroPython's assembler has no name for becomes a number.
 
-Operands are those of MicroPython's assembler. Beyond it: `add` and `cmp` of r8 and above, loads and stores
-of the frame and of the sum of two registers, `ldm`, `stm` and extensions. What is more than one instruction
-has a `by`, the low register that it uses.
+Operands are those of that assembler. Beyond it: `add` and `cmp` of r8 and above, loads and stores of the
+frame and of the sum of two registers, `ldm`, `stm` and extensions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from field_tables.table import Table
 from kernelgen.kernel import BadKernel, Offset, Place, Register, here
-
-r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12 = (Register(n) for n in range(13))
-sp, lr = Register(13), Register(14)
-
-_SAVED = (r8, r9, r10, r11)
-_LOW = (r4, r5, r6, r7)
-
-
-def index_of(name: str, *tables: Table) -> int:
-    """The place that has this name in one of the tables."""
-    for table in tables:
-        for known, found, _ in table.indexes():
-            if known == name:
-                return found
-    raise AttributeError(f"no field {name} in {', '.join(table.name for table in tables)}")
-
-
-class Array:
-    """An array of a table of tools/field_tables that a register points at: its fields are attributes.
-
-    `first`: the place that the register points at instead of the array's start.
-    """
-
-    def __init__(self, register: Register, *tables: Table, first: Place | None = None) -> None:
-        self._register = register
-        self._tables = tables
-        self._first = int(first.offset) if first else 0
-
-    def __getattr__(self, name: str) -> Place:
-        return Place(self._register, 4 * index_of(name, *self._tables) - self._first, name)
-
-    def on(self, register: Register, first: Place | None = None) -> Array:
-        """The same array, at which another register points."""
-        return Array(register, *self._tables, first=first)
-
-
-class Frame:
-    """Words on the stack, by name."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
-
-    def __getattr__(self, name: str) -> Place:
-        if name not in self._names:
-            raise AttributeError(f"no word {name} in this frame")
-        return Place(sp, 4 * self._names.index(name), name)
-
-
-@contextmanager
-def frame(words: str = "", saved: bool = True) -> Iterator[Frame]:
-    """Words on the stack, from the stack pointer on, and r8 to r11 saved: they are the caller's."""
-    names = tuple(words.split())
-    if saved:
-        for low, high in zip(_LOW, _SAVED):
-            mov(low, high)
-        here().op("push({r4, r5, r6, r7})")
-    if names:
-        here().data(f"sub sp, {4 * len(names)}")
-    yield Frame(names)
-    if names:
-        here().data(f"add sp, {4 * len(names)}")
-    if saved:
-        here().op("pop({r4, r5, r6, r7})")
-        for low, high in zip(_LOW, _SAVED):
-            mov(high, low)
-
-
-def at(base: Register, offset: int | Register = 0) -> Place:
-    return Place(base, offset)
+from kernelgen.operands import r7, sp
 
 
 def _note(*operands: object) -> str:
@@ -93,11 +20,15 @@ def _shown(operand: int | Register) -> str:
 
 def _plain(op: str, *operands: int | Register) -> None:
     """An instruction of the assembler's own, on r0 to r7 but for mov."""
+    if op in ("lsl", "lsr", "asr"):
+        bits = 5
+    else:
+        bits = 3 if len(operands) == 3 else 8
     for operand in operands:
         if isinstance(operand, Register):
             if operand > r7 and op != "mov":
                 raise BadKernel(f"{op} of {operand.name}")
-        elif not 0 <= operand < (32 if op in ("lsl", "lsr", "asr") else 256):
+        elif not 0 <= operand < 1 << bits:
             raise BadKernel(f"{op} with {int(operand)}")
     here().op(f"{op}({', '.join(_shown(x) for x in operands)})", _note(*operands))
 
@@ -238,92 +169,3 @@ def mvn(to: Register, x: Register) -> None:
 
 def neg(to: Register, x: Register) -> None:
     _plain("neg", to, x)
-
-
-def constant(to: Register, number: int) -> None:
-    """A number of up to four instructions: 8 bits, shifted; one of them added or taken; negated."""
-    if number < 0:
-        constant(to, -number)
-        neg(to, to)
-    elif number < 256:
-        mov(to, number)
-    else:
-        above = number + 1
-        zeros = (above & -above).bit_length() - 1
-        if number & 1 and above >> zeros < 256:
-            constant(to, above)
-            sub(to, 1)
-            return
-        shift = max((number & -number).bit_length() - 1, number.bit_length() - 8)
-        mov(to, number >> shift)
-        lsl(to, to, shift)
-        rest = number - (number >> shift << shift)
-        if rest:
-            add(to, rest)
-
-
-def put(to: Place | Register, source: Place | int | Register, by: Register) -> None:
-    """A number, a word or a register to a word of memory or a register from r8 on; `by` has it too."""
-    if isinstance(source, Place):
-        ldr(by, source)
-    elif isinstance(source, Register):
-        mov(by, source)
-    else:
-        constant(by, source)
-    if isinstance(to, Place):
-        str_(by, to)
-    else:
-        mov(to, by)
-
-
-def plus(to: Register, source: Place, by: Register) -> None:
-    """Adds a word of memory."""
-    ldr(by, source)
-    add(to, by)
-
-
-def minus(to: Register, source: Place, by: Register) -> None:
-    """Takes a word of memory away."""
-    ldr(by, source)
-    sub(to, by)
-
-
-def times(to: Register, source: Place, by: Register) -> None:
-    """Multiplies with a word of memory."""
-    ldr(by, source)
-    mul(to, by)
-
-
-def bump(word: Place | Register, number: int | Register, by: Register) -> None:
-    """Adds to a word of memory or a register from r8 on; `by` has the sum, the flags too if it is a
-    number's."""
-    if isinstance(word, Place):
-        ldr(by, word)
-    else:
-        mov(by, word)
-    if isinstance(number, Register) or number >= 0:
-        add(by, number)
-    else:
-        sub(by, -number)
-    if isinstance(word, Place):
-        str_(by, word)
-    else:
-        mov(word, by)
-
-
-def locate(to: Register, offset: Place, buffer: Register) -> None:
-    """The address of what a field gives the offset of."""
-    ldr(to, offset)
-    add(to, buffer)
-
-
-def index(x: Register, shift: int, base: Register) -> None:
-    """x becomes the address of element x of 1 << shift bytes."""
-    lsl(x, shift)
-    add(x, base)
-
-
-def point(to: Register, place: Place) -> None:
-    """The address of a field."""
-    mov(to, place.base)
-    add(to, place.offset)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from kernelgen.flow import *
 from kernelgen.fragments.common import keep_smaller
-from kernelgen.kernel import Place, Register
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 LANES = (r8, r9, r10, r11)
 

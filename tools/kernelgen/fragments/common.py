@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgen.flow import *
-from kernelgen.kernel import Place, Register
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 
 def absolute(x: Register, sign: Register) -> None:

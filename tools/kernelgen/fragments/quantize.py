@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from field_tables.kernels import LAYER
-from kernelgen.flow import *
 from kernelgen.fragments.common import *
-from kernelgen.kernel import Register
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 
 def scan_int16() -> None:

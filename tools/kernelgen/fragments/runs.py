@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from field_tables.kernels import QUERY, RUN
-from kernelgen.flow import *
-from kernelgen.kernel import Register
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 
 def begin_runs(a: Array, sp: Frame) -> None:

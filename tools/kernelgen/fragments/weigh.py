@@ -6,10 +6,8 @@ r3 a, r5 m, r7 e, r10 tables.TABLES.
 from __future__ import annotations
 
 from field_tables.kernels import QUERY
-from kernelgen.flow import *
 from kernelgen.fragments.common import divide
-from kernelgen.kernel import Register
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 
 def distance_scale(a: Array) -> None:

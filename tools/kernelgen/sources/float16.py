@@ -4,12 +4,10 @@ A number h has its entry of the table at 8 * (h >> 10); 12 instructions make a p
 """
 
 from field_tables.kernels import ATTEND, RUN
-from kernelgen.flow import *
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.runs import *
-from kernelgen.kernel import Place, Register, kernel
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 
 def number(offset: int, table: Register, mantissa: Register, t: Register, base: Register) -> None:

@@ -1,12 +1,10 @@
 """qk4, center, av4 of int4 in Thumb assembler: the bits of plain.py here. Style and limits: ../thumb.py."""
 
 from field_tables.kernels import ATTEND, ATTEND4, QUERY
-from kernelgen.flow import *
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.weigh import *
-from kernelgen.kernel import Register, kernel
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 A = Array(r3, ATTEND, ATTEND4)
 # Of int4, at the end of `a`.

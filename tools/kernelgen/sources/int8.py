@@ -9,14 +9,12 @@ caller and are saved, r12 and lr are free.
 from collections.abc import Callable
 
 from field_tables.kernels import ATTEND, ENCODE, QUERY, RUN
-from kernelgen.flow import *
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.quantize import *
 from kernelgen.fragments.runs import *
 from kernelgen.fragments.weigh import *
-from kernelgen.kernel import Register, kernel
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 
 @kernel

@@ -1,12 +1,10 @@
 """encode and av of int8-int4 in Thumb assembler: the bits of plain.py here. Style and limits: ../thumb.py."""
 
 from field_tables.kernels import ATTEND, ENCODE, V_RUN
-from kernelgen.flow import *
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.quantize import *
-from kernelgen.kernel import Register, kernel
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 
 @kernel

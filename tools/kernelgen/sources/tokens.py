@@ -4,11 +4,9 @@ ARMv6-M only, see mpy_kv/kernels/thumb.py, whose conventions hold.
 """
 
 from field_tables.kernels import ATTEND, KIND, PLAN
-from kernelgen.flow import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.weigh import *
-from kernelgen.kernel import Place, Register, kernel
-from kernelgen.thumb import *
+from kernelgen.language import *
 
 USED, MASS = index_of("USED", KIND), index_of("MASS", KIND)
 
