@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,10 @@ from unix_port import port, processes
 
 # Nothing that a test starts outlives it, however it is started; nor do a session's workers.
 processes.mark_all()
+
+# A shell starts what runs in the background deaf to Ctrl-C, and so would be all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # field_tables, by which tests name places of arrays, is no installed package.
 sys.path.insert(0, str(paths.ROOT / "tools"))
