@@ -379,7 +379,7 @@ def test_deploy_copies_what_the_app_uses(dry) -> None:
     assert figures["needed_blocks"] == figures["blocks"] + plan.SPARE_BLOCKS
     assert figures["free_blocks"] == 350
     assert f"{figures['blocks']} blocks of 4,096 bytes, 14 of them of folders" in " ".join(out.split())
-    assert re.search(r"  part    thumb: 1 files, [\d,]+ B \(.*\), 11 blocks\n", out)
+    assert re.search(r"  part    thumb: 1 files, [\d,]+ B \(.*\), 12 blocks\n", out)
 
 
 @pytest.mark.parametrize(
