@@ -68,8 +68,10 @@ def test_the_programs_run_on_32_bits_with_the_heap_of_a_pico(qemu, scripts: dict
 
 
 def test_sources_take_the_heap_that_is_said(qemu, scripts: dict[str, Path]) -> None:
-    """Kernels are compiled in no more; and far less does not suffice, or README need not say so. Between the two
-    the layout of the heap decides."""
+    """Kernels are compiled in no more; and far less does not suffice, or README need not say so.
+
+    Between the two the layout of the heap decides.
+    """
     said = re.search(r"takes ([\d,]+) bytes of heap for a moment", README)
     assert said is not None
     enough = int(said[1].replace(",", ""))
