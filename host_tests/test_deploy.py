@@ -867,9 +867,9 @@ REAL = [name for name in boards.names() if not boards.load(name).emulated]
 def test_the_three_commands_of_a_readme(kvlab, name):
     """All that is wrong with the second one is its port."""
     text = (BOARDS / name / "README.md").read_text()
-    commands = re.findall(r"^    (.*(?:install -e \.|kvlab deploy .*|repl))$", text, re.MULTILINE)
+    commands = re.findall(r"^    (.*(?:make venv|kvlab deploy .*|repl))$", text, re.MULTILINE)
     install, copy, watch = commands
-    assert install == "python3 -m venv .venv && .venv/bin/pip install -e ."
+    assert install == "make venv"
     words = copy.removeprefix(".venv/bin/kvlab ").split()
     port = words[words.index("--port") + 1]
     assert words[:3] == ["deploy", "--board", name]

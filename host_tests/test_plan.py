@@ -570,7 +570,7 @@ def test_the_question_of_the_story(kvlab):
 
 def test_a_window_that_the_firmware_has_no_room_for_is_warned_of(kvlab):
     """int4's machine code lies in a Pico's heap, and outside of the emulator's."""
-    words = ("--model", "stories", "--board", "rp2040", "--codec", "int4")
+    words = ("--model", "stories-mha", "--board", "rp2040", "--codec", "int4")
     figures = kvlab(*words)[3]
     most, firmware = figures["largest_window"], figures["largest_window_firmware"]["largest_window"]
     assert firmware < most
