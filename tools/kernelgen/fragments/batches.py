@@ -13,6 +13,39 @@ def clear_lanes(by: Register) -> None:
         mov(lane, by)
 
 
+def begin_column(a: Array, shift: int, sp: Frame) -> None:
+    """r2 the column, r3 a, r4 the place of its sums, r5 the buffer; the lanes, r6 and r7 are 0, and no row of
+    a run is left. 1 << shift: bytes of sums a column counts."""
+    ldr(r3, sp.a)
+    ldr(r5, sp.buffer)
+    ldr(r2, sp.column)
+    locate(r4, a.SUMS, r5)
+    lsl(r6, r2, shift)
+    add(r4, r6)
+    str_(r4, sp.sums)
+    mov(r6, 0)
+    mov(r7, 0)
+    clear_lanes(r6)
+    str_(r6, sp.run_left)
+
+
+def begin_batches(a: Array, sp: Frame) -> None:
+    """r1 the weights; all units and tokens are left. r5 the buffer; r4 is used."""
+    locate(r1, a.DOTS, r5)
+    locate(r4, a.UNITS, r5)
+    str_(r4, sp.units)
+    put(sp.tokens_left, a.N, by=r4)
+
+
+def take_run(codes: Place, count: Place, words: Place, sp: Frame) -> None:
+    """Adds to r0 where the codes of the run at r4 begin; r6 its rows. The next one, `words` behind, is next;
+    r5 is used."""
+    plus(r0, codes, by=r5)
+    ldr(r6, count)
+    add(r4, words.offset)
+    str_(r4, sp.run)
+
+
 def next_batch(sp: Frame) -> None:
     """r7 its tokens, at most 8; r5 is used."""
     ldr(r5, sp.tokens_left)
