@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvlab.bench.stored import DeviceCodec
-from kvlab.errors import FellShort
+from kvlab.errors import BadInput, FellShort
 from kvlab.models.corpus import check_context, read_passages
 from kvlab.models.image import convert
 from kvlab.models.load import load_checkpoint
@@ -98,12 +98,16 @@ def prepared(
     text: Path,
     tokenizer: Path | None = None,
     limit: int | None = None,
+    kept: Kept = EVERYTHING,
     converting: Callable[[int], None] = lambda _n: None,
 ) -> Prepared:
-    """Of the checkpoint at `path` and the first `limit` passages of `text`. BadInput."""
+    """Of the checkpoint at `path` and the first `limit` passages of `text`. BadInput, before anything is
+    converted."""
     checkpoint, words = load_checkpoint(path, tokenizer, option="--model")
     c = checkpoint.config
     check_context(c, f"--model {path.name}")
+    if kept.budget > c.seq_len:
+        raise BadInput(f"--budget {kept.budget}: {path.name} was trained for {c.seq_len} tokens: lower it")
     groups = [g for g in GROUPS if (c.kv_heads * c.head_dim) % g == 0 and _share(g, c.head_dim)]
     passages = read_passages(text, words, max_tokens=c.seq_len, limit=limit)
     image = convert(checkpoint, words, done=converting)

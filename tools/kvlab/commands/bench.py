@@ -16,7 +16,6 @@ from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-
 @click.group()
 def command() -> None:
     """Measure kernels, tokens, worst cases and quality.
@@ -483,12 +482,9 @@ def loss_command(
     path = shipped.find(model, "--model", ".bin")
     where = options.existing_file(text, "--text")
     named = options.existing_file(tokenizer, "--tokenizer") if tokenizer is not None else None
-    with output.progress("Converting", calibrate.STEPS) as done:
-        ready = loss.prepared(path, where, named, passages, done)
-    context = ready.model.config.seq_len
-    if budget is not None and budget > context:
-        raise BadInput(f"--budget {budget}: {path.name} was trained for {context} tokens: lower it")
     kept = loss.Kept(policies, budget or 0)
+    with output.progress("Converting", calibrate.STEPS) as done:
+        ready = loss.prepared(path, where, named, passages, kept, done)
     with output.progress("Passages", len(ready.passages) * (1 + len(policies))) as done:
         figures = loss.measure(ready, kept, done)
     rows = [
