@@ -155,7 +155,7 @@ def test_nobody_is_judged_on_what_it_told(monkeypatch, tmp_path):
 
 
 def test_with_the_data_folder_stories260k_is_judged_too(monkeypatch, tmp_path):
-    for name in (judging._MODEL, judging._STORIES):
+    for name in (paths.STORIES260K, paths.STORIES):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("")
     monkeypatch.setenv(paths.DATA_ENV, str(tmp_path))

@@ -18,9 +18,6 @@ from kvlab.quality.defaults import BUDGETS, TOKENS
 from kvlab.quality.harness import Harness
 from kvlab.quality.kinds import EXACT
 
-_MODEL = "stories260K/stories260K.bin"  # in the data folder
-_STORIES = "corpus/stories.jsonl"
-
 
 @dataclass(frozen=True)
 class Pair:
@@ -41,7 +38,7 @@ def pairs(model: str | None = None, text: str | None = None) -> list[Pair]:
     """
     names = list(shipped.NAMES) if model is None else [model]
     sources = [(shipped.find(name, "--model", ".bin"), shipped.named(name)) for name in names]
-    if model is None and (found := paths.find_data(_MODEL)) is not None:
+    if model is None and (found := paths.find_data(paths.STORIES260K)) is not None:
         sources.append((found, None))
     given = files.existing_file(text, "--text") if text is not None else None
     return [Pair(path, *((given, given.name) if given else _text_for(name))) for path, name in sources]
@@ -49,7 +46,7 @@ def pairs(model: str | None = None, text: str | None = None) -> list[Pair]:
 
 def _text_for(name: str | None) -> tuple[Path, str]:
     """For a shipped model, or None for any other; and what to call it."""
-    found = paths.find_data(_STORIES) if name is None else None
+    found = paths.find_data(paths.STORIES) if name is None else None
     if found is not None:
         return found, f"held-out stories of {found.name}"
     teller = shipped.judge(name) if name else shipped.NAMES[0]

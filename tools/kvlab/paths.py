@@ -13,6 +13,10 @@ OUT = ROOT / "out"
 
 DATA_ENV = "KVLAB_DATA"
 
+# Files of the data folder.
+STORIES260K = "stories260K/stories260K.bin"
+STORIES = "corpus/stories.jsonl"
+
 
 def data_dir() -> Path | None:
     """The folder of optional data: `$KVLAB_DATA`, else `../shared/data` beside the repository."""

@@ -15,8 +15,6 @@ from kvlab.boards import Board
 from kvlab.commands import stories
 from kvlab.errors import BadInput, FellShort
 
-STORIES260K = "stories260K/stories260K.bin"
-
 
 @click.command(
     epilog="""Example:
@@ -94,7 +92,7 @@ def _default() -> Path:
     """The shipped model; in a tree without it stories260K, if the data folder has it."""
     if os.path.isfile(paths.SHIPPED):
         return paths.SHIPPED
-    found = paths.find_data(STORIES260K)
+    found = paths.find_data(paths.STORIES260K)
     if found is None:
         raise BadInput(
             f"no model at {paths.shown(paths.SHIPPED)}: name an image or llama2.c checkpoint with"

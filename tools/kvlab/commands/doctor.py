@@ -17,8 +17,6 @@ from kvlab.errors import FellShort, KvlabError
 from unix_port import launcher, port
 from unix_port.port import PortError
 
-CHECKPOINT = "stories260K/stories260K.bin"
-
 # The interpreter tells of itself, and compiles one viper function if it can.
 _PROBE = """
 import sys
@@ -115,7 +113,7 @@ def check_data() -> Check:
 
 
 def check_model() -> Check:
-    found = paths.find_data(CHECKPOINT)
+    found = paths.find_data(paths.STORIES260K)
     advice = "give any llama2.c checkpoint with --model"
     return Check("stories260K", found is not None, False, str(found or "not found"), advice)
 

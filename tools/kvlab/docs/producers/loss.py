@@ -9,8 +9,6 @@ from kvlab import paths, shipped
 from kvlab.docs.registry import Cost, Producer, named, needs_data
 from kvlab.docs.tolerance import Tolerance
 
-MODEL, STORIES = "stories260K/stories260K.bin", "corpus/stories.jsonl"  # of the data folder
-
 # What another processor's rounding makes of the float side.
 NATS = Tolerance(absolute=0.002, points=0.1)
 
@@ -19,7 +17,7 @@ def _maker(figure: str, path: Callable[[], Path | None]) -> Callable[[Collection
     def make(_wanted: Collection[str]) -> Mapping[str, str]:
         from kvlab.bench import loss
 
-        model, text = path(), paths.find_data(STORIES)
+        model, text = path(), paths.find_data(paths.STORIES)
         assert model is not None
         assert text is not None
         f = loss.measure(loss.prepared(model, text))
@@ -47,7 +45,12 @@ PRODUCERS = (
         "loss_stories",
         "stories",
         lambda: shipped.find(shipped.NAMES[0], "--model", ".bin"),
-        STORIES,
+        paths.STORIES,
     ),
-    _producer("loss_stories260k", "stories260K.bin", lambda: paths.find_data(MODEL), MODEL, STORIES),
+    _producer(
+        "loss_stories260k",
+        "stories260K.bin",
+        lambda: paths.find_data(paths.STORIES260K),
+        *(paths.STORIES260K, paths.STORIES),
+    ),
 )

@@ -10,14 +10,13 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from kvlab import shipped
+from kvlab import paths, shipped
 from kvlab.docs.registry import Cost, Producer, named, needs_data
 from kvlab.docs.tolerance import EXACT, Tolerance
 
 TOKENS = 24_000
 BUDGETS = (128, 64)
 COMMAND = f"kvlab quality --tokens {TOKENS} --budgets {','.join(map(str, BUDGETS))}"
-MODEL, STORIES = "stories260K/stories260K.bin", "corpus/stories.jsonl"  # of the data folder
 
 # What another processor's rounding makes of these sums, and of a choice between two tokens that are as good.
 LOSS = Tolerance(absolute=0.06, points=0.06)
@@ -30,7 +29,7 @@ Cell = Callable[[Figures], str]
 def measured(on_heldout: bool, codecs: bool = True, policies: bool = True) -> list[Figures]:
     """The figures of each model; what was measured before is in the user's cache."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from kvlab import judging, paths
+    from kvlab import judging
     from kvlab.quality.kinds import CODECS
     from kvlab.quality.kinds import EXACT as FLOAT32
     from kvlab.quality.policies import POLICIES
@@ -44,7 +43,7 @@ def measured(on_heldout: bool, codecs: bool = True, policies: bool = True) -> li
     )
     models, text = list(shipped.NAMES), None
     if on_heldout:
-        models, text = [str(paths.find_data(MODEL)), *models], str(paths.find_data(STORIES))
+        models, text = [str(paths.find_data(paths.STORIES260K)), *models], str(paths.find_data(paths.STORIES))
     return [judging.judge(judging.pairs(model, text)[0], asked)[0] for model in models]
 
 
@@ -207,6 +206,6 @@ PRODUCERS = (
             "quality_heldout_against_window": EXACT,
         },
         _heldout,
-        needs_data(MODEL, STORIES),
+        needs_data(paths.STORIES260K, paths.STORIES),
     ),
 )
