@@ -23,7 +23,7 @@ processes.mark_all()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# field_tables, by which tests name places of arrays, is no installed package.
+# What is there besides kvlab is no installed package: field_tables, kernelgen, mutation.
 sys.path.insert(0, str(paths.ROOT / "tools"))
 
 pytest_plugins = ("sampling", "processor_time")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+import fields
 from field_tables import blocks, indexes, tables
 from kvlab.paths import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-import fields  # noqa: E402
 
 MARKED = "# fields: units\n{}# end of fields\n\n\ndef f(meta):\n    return meta[_MASK] + meta[_USED]\n"
 END = "# end of fields\n"

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from field_tables.kernels import ATTEND, RUN
+from generate_kernels import main
+from kernelgen import files, flow, moves, operands, thumb
+from kernelgen.flow import b, branch, label, ne, otherwise, repeat, when
+from kernelgen.kernel import BadKernel, Register, Source
+from kernelgen.moves import frame
+from kernelgen.operands import Array, at, r0, r1, r3, r4, r5, r7, r8
 from kvlab.paths import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-from field_tables.kernels import ATTEND, RUN  # noqa: E402
-from generate_kernels import main  # noqa: E402
-from kernelgen import files, flow, moves, operands, thumb  # noqa: E402
-from kernelgen.flow import b, branch, label, ne, otherwise, repeat, when  # noqa: E402
-from kernelgen.kernel import BadKernel, Register, Source  # noqa: E402
-from kernelgen.moves import frame  # noqa: E402
-from kernelgen.operands import Array, at, r0, r1, r3, r4, r5, r7, r8  # noqa: E402
 
 PLACES = {name: 4 * index for name, index, _ in ATTEND.indexes()}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,12 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import mutants
 from kvlab.paths import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-import mutants  # noqa: E402
-from mutation import plan, record, run  # noqa: E402
-from mutation.faults import Fault, compiles, faults_of  # noqa: E402
+from mutation import plan, record, run
+from mutation.faults import Fault, compiles, faults_of
 
 TOY = '''"""Toys: not a word of this is broken."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from fetched import extra
 from pty_board import BLOCK_BYTES, PtyBoard
 from stories_fixtures import tiny, typed
 from test_deploy import ATTEND, mpremote
@@ -446,9 +447,11 @@ def test_without_native_code_all_is_copied() -> None:
 # Room
 
 
+@extra("littlefs")
 def test_blocks_are_those_that_littlefs_gives() -> None:
     """Two a folder; files of half a KB lie in theirs."""
-    littlefs = pytest.importorskip("littlefs", reason="the extra rp2040 is not installed")
+    import littlefs
+
     sizes = (600, 4000, 4096, 9000, 40000, 291328)
     wanted = [File(f"lib/a/b{n}.py", os.urandom(size)) for n, size in enumerate(sizes)]
     wanted.append(File("lib/c/d.py", b"x = 1\n"))

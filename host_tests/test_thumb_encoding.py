@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from qemu_fixtures import unavailable
 
+from kernelgen.encode import encode
 from kvlab.paths import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-from kernelgen.encode import encode  # noqa: E402
 
 FILES = sorted(path for folder in ("mpy_kv", "boards/apps") for path in (ROOT / folder).rglob("thumb.py"))
 
@@ -68,8 +66,9 @@ def test_numbers_are_what_they_say(path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("arm-none-eabi-as"), reason="no arm-none-eabi-as")
 def test_numbers_are_those_of_gnu_as(tmp_path: Path) -> None:
+    if shutil.which("arm-none-eabi-as") is None:
+        unavailable("no arm-none-eabi-as")
     words = sorted({pair for path in FILES for pair in numbers(path)})
     lines = [".syntax unified", ".thumb"]
     for _, text in words:

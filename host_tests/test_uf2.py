@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from fetched import extra
 from pty_board import PtyBoard
 from tiny_model import write_tiny
 
@@ -25,12 +26,6 @@ RP2350 = 0xE48BFF59
 
 # ldr r0, =UART0; movs r1, 'K'; str r1, [r0]; adds r2, 1; branch back to the add
 PROGRAM = struct.pack("<8HI", 0x4803, 0x214B, 0x6001, 0x3201, 0xE7FD, 0xBF00, 0xBF00, 0xBF00, 0x40034000)
-
-
-def needs(module):
-    """Skips by the module's name where it is missing; with CI=true the test runs, and fails."""
-    absent = importlib.util.find_spec(module) is None and os.environ.get("CI") != "true"
-    return pytest.mark.skipif(absent, reason=f"no {module}: pip install -e '.[rp2040]'")
 
 
 def block(index, count, data=b"\1" * 256, at=None, family=uf2.RP2040, flags=0x2000, magic=0x0A324655):
@@ -87,7 +82,7 @@ def test_a_bad_image_is_refused_by_what_is_wrong(raw, message):
 # The file system
 
 
-@needs("littlefs")
+@extra("littlefs")
 def test_the_file_system_is_what_micropython_mounts(tmp_path, image):
     """On MicroPython itself: every file of a deployment is there, whole, and the rest is free."""
     board = boards.load("rp2040")
@@ -105,7 +100,7 @@ def test_the_file_system_is_what_micropython_mounts(tmp_path, image):
     assert "lib/mpy_kv/kernels/viper.mpy" in seen
 
 
-@needs("littlefs")
+@extra("littlefs")
 def test_a_model_that_does_not_fit(image):
     with pytest.raises(FellShort, match="does not fit: the model has 1,600,000 bytes"):
         rp2040.file_system(boards.load("rp2040"), bytes(1_600_000))
@@ -130,7 +125,7 @@ def test_a_story_over_the_line(tmp_path, image):
 # The emulator
 
 
-@needs("rp2040py")
+@extra("rp2040py")
 def test_the_emulator_runs_the_program_of_an_image(tmp_path):
     """What rp2040py makes of an image made by hand: its program writes to the UART."""
     from rp2040py.device.load_flash import load_uf2
@@ -156,8 +151,8 @@ def test_the_emulator_runs_the_program_of_an_image(tmp_path):
     assert asyncio.run(first_byte()) == ord("K")
 
 
-@needs("rp2040py")
-@needs("littlefs")
+@extra("rp2040py")
+@extra("littlefs")
 def test_firmware_that_is_no_micropython_is_given_up(tmp_path, image, monkeypatch):
     from kvlab.deploy import link
 
@@ -168,8 +163,8 @@ def test_firmware_that_is_no_micropython_is_given_up(tmp_path, image, monkeypatc
         rp2040.tell(boards.load("rp2040"), path, image, {}, print, boot_timeout_s=0.1)
 
 
-@needs("rp2040py")
-@needs("littlefs")
+@extra("rp2040py")
+@extra("littlefs")
 def test_firmware_larger_than_its_room_is_refused(tmp_path, image):
     path = tmp_path / "large.uf2"
     path.write_bytes(block(0, 1, at=uf2.FLASH_AT + 640 * 1024 - 128))
@@ -203,7 +198,7 @@ def test_without_the_extra_it_says_how_to_get_it(kvlab, model, tmp_path, monkeyp
         pytest.param(
             ["--firmware", __file__],
             "bytes are no whole number of blocks of 512",
-            marks=[needs("rp2040py"), needs("littlefs")],
+            marks=[extra("rp2040py"), extra("littlefs")],
         ),
     ],
 )
@@ -215,8 +210,8 @@ def test_what_cannot_be_is_refused(kvlab, model, options, message):
 
 
 @pytest.mark.slow
-@needs("rp2040py")
-@needs("littlefs")
+@extra("rp2040py")
+@extra("littlefs")
 @pytest.mark.skipif("KVLAB_UF2" not in os.environ, reason="KVLAB_UF2 names no UF2 image for the Pico")
 def test_a_story_on_real_firmware(image):
     board = boards.load("rp2040")

@@ -8,15 +8,13 @@ the ARMv6-M Architecture Reference Manual. `steps` of a kernel counts the instru
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import viper32
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-from kernelgen import encode  # noqa: E402
+from kernelgen import encode
 
 MASK = 0xFFFFFFFF
 SP, LR = 13, 14
