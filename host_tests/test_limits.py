@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import weakref
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +16,7 @@ from field_tables import tables
 from mpy_kv import Geometry, KVCache, kernels, sequence
 from mpy_kv.admission import admission
 from mpy_kv.admission.admission import MOST_TICKETS, Admission
+from mpy_kv.admission.audit import refuse_request
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
 from mpy_kv.budget import BudgetCache
@@ -21,6 +24,7 @@ from mpy_kv.errors import BadArgument, BadHandle, CacheFull, NoRoom, PoolFull, S
 from mpy_kv.kernels import params
 from mpy_kv.mixed import MixedCache
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.pools import fixed
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
@@ -529,3 +533,121 @@ def test_a_number_below_0_was_never_a_ticket(monkeypatch: pytest.MonkeyPatch) ->
     queue = Admission(4, 4, 2)
     with pytest.raises(BadHandle, match="^ticket -1 is not of this queue of 2 tickets$"):
         queue.state(-1)
+
+
+def test_the_owner_of_a_region_has_its_limits() -> None:
+    for owner in (-1, 1 << 16):
+        with pytest.raises(BadArgument, match=rf"^owner must be 0\.\.65535, got {owner}$"):
+            POOLS["slab+region"]().open_region(1, owner=owner)
+    for owner in (0, 1 << 15, (1 << 16) - 1):
+        pool = POOLS["slab+region"]()
+        pool.open_region(1, owner=owner)
+        with pytest.raises(BadArgument, match="^limit_slabs must be"):
+            pool.open_region(0, owner=owner)
+
+
+def test_a_region_of_another_generation_is_stale_one_of_another_pool_is_not() -> None:
+    """The first region of a pool with tag 0 is number 0."""
+    pool = POOLS["slab+region"](tag=0)
+    assert pool.open_region(1) == 0
+    for region, why in ((128, "is stale"), (16, "is not of this pool"), (-1, "is not of this pool")):
+        with pytest.raises(BadHandle, match=f"^region {region} {why}"):
+            pool.alloc(32, region=region)
+
+
+@pytest.mark.parametrize("tickets", [3, 4, 5])
+def test_a_ticket_whose_index_no_ticket_has_is_not_of_this_queue(tickets: int) -> None:
+    queue = Admission(16, 4, tickets)
+    ticket = queue.submit(0, 1, 1)
+    first = ticket & ~((1 << queue._bits) - 1)
+    for index in range(1 << queue._bits):
+        other = first | index
+        if other == ticket:
+            continue
+        with pytest.raises(BadHandle, match="is stale" if index < tickets else "is not of this queue"):
+            queue.wanted(other, 1)
+
+
+@pytest.mark.parametrize("tickets", [1, 1000, 1024, 1025, MOST_TICKETS])
+def test_tickets_stay_small_numbers_in_their_last_generation(tickets: int) -> None:
+    queue = Admission(4, 4, tickets)
+    bits = queue._bits + 3
+    assert (queue._generations + 1) << bits == min(1 << 16 + bits, PAST)
+
+
+def test_what_a_block_loses_is_less_than_the_block() -> None:
+    pool = POOLS["fixed"]()
+    meta, first = pool._meta, 7
+    i = pool.alloc(64) & meta[1]
+    for lost, bad in ((63, 0), (64, 1), (-1, 1)):
+        meta[first + i] = meta[4] = lost
+        assert pool.check() == bad
+    meta[first + i] = meta[4] = 0
+    assert pool.check() == 0
+
+
+def test_many_blocks_are_taken_and_given_back_whatever_ran_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    for call in ("take", "give", "refuse"):
+        pool = POOLS["fixed"]()
+        out = [0] * 4
+        if call == "give":
+            pool.alloc_many(2, 64, out)
+        monkeypatch.setattr(fixed, "_batch", None)
+        if call == "take":
+            pool.alloc_many(4, 64, out)
+            assert pool.stats()["used_blocks"] == 4
+        elif call == "give":
+            pool.free_many(out, 2)
+            assert pool.stats()["used_blocks"] == 0
+        else:
+            with pytest.raises(BadArgument):
+                pool.alloc_many(5, 64, out)
+
+
+def test_an_array_is_let_go_after_its_step() -> None:
+    """But for the last two of each argument, by which they are known again."""
+    g = Geometry(1, 1, 1, 4, capacity=8)
+    for end in ("commit", "abort"):
+        cache = KVCache(g)
+        k = array("f", [1.0] * 8)
+        gone = weakref.ref(k)
+        cache.prefill(0, k, k, 2)
+        del k
+        getattr(cache, end)()
+        for _ in range(2):
+            one = array("f", [1.0] * 4)
+            cache.append(0, one, one)
+            cache.commit()
+        gc.collect()
+        assert gone() is None, end
+
+
+def test_what_refuses_never_returns() -> None:
+    """A call that finds nothing wrong must not go on as if nothing had been asked."""
+    with pytest.raises(BadArgument):
+        refuse_request(0, 1, 1, 0, 4)
+
+
+@pytest.mark.parametrize("name", [name for name in POOLS if name != "fixed"])
+def test_a_size_beyond_the_largest_block_is_no_bad_argument(name: str) -> None:
+    pool = POOLS[name]()
+    most = pool.max_block_bytes
+    for size, error in ((0, BadArgument), (most + 1, PoolFull)):
+        with pytest.raises(error, match="^size "):
+            pool.overhead_bytes(size)
+        with pytest.raises(error, match="^size "):
+            pool.grow(pool.alloc(1), size)
+        with pytest.raises(error, match="^size "):
+            pool.alloc(size)
+
+
+def test_compacting_fills_the_lowest_gap_first() -> None:
+    pool = RegionPool(Arena(1024), 512, 16)
+    first, low, second, high, last = [pool.alloc(size) for size in (32, 16, 32, 16, 32)]
+    for each in (low, high):
+        pool.lock(each)
+    pool.free(first)
+    pool.free(second)
+    pool.compact()
+    assert pool.offset(last) == pool.base
+    assert pool.check() == 0

@@ -109,7 +109,8 @@ def refuse_request(task, prompt_tokens, max_tokens, priority, levels):
         ("priority", priority, 0, levels - 1),
     ):
         if type(value) is not int or not least <= value <= most:
-            raise BadArgument("%s must be %d..%d, got %r" % (name, least, most, value))
+            break  # the last one, if none before it is wrong
+    raise BadArgument("%s must be %d..%d, got %r" % (name, least, most, value))
 
 
 def refuse_room(queue, most):

@@ -292,7 +292,6 @@ def next_move(meta, word, node):
             meta[_GAP] = node[i] - at
         before = i
         meta[_COME] = i
-    return -1
 
 
 @micropython.native

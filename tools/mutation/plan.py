@@ -28,11 +28,12 @@ WHOLE = ("thumb.py",)
 # Tests of these files run in one process with what they test: they are asked first, those that run the line.
 # What cuts a call short at every line is left out: most of it is `exhaustive`, all of it slow.
 TESTS = (
-    "test_admission.py", "test_attack_requests.py", "test_attention.py", "test_budget.py",
-    "test_budget_property.py", "test_cases_*.py", "test_constants.py", "test_damage.py", "test_limits.py",
-    "test_lives.py", "test_mixed*.py", "test_paged.py", "test_paged_property.py", "test_policies.py",
-    "test_pool*.py", "test_predictor.py", "test_ring_property.py", "test_sealed.py",
-    "test_sealed_property.py", "test_spec.py", "test_token_policies.py", "test_viper32_small.py",
+    "test_admission.py", "test_attack_requests.py", "test_attention.py", "test_bad_input.py",
+    "test_budget.py", "test_budget_property.py", "test_cases_*.py", "test_constants.py", "test_damage.py",
+    "test_limits.py", "test_lives.py", "test_mixed*.py", "test_paged.py", "test_paged_property.py",
+    "test_policies.py", "test_pool*.py", "test_predictor.py", "test_ring_property.py", "test_sealed.py",
+    "test_sealed_property.py", "test_spec.py", "test_staged.py", "test_token_policies.py",
+    "test_viper32_small.py",
 )  # fmt: skip
 WITHOUT = ("test_pool_device.py", "test_mixed_property.py")
 
