@@ -651,3 +651,83 @@ def test_compacting_fills_the_lowest_gap_first() -> None:
     pool.compact()
     assert pool.offset(last) == pool.base
     assert pool.check() == 0
+
+
+def test_objects_and_regions_of_slabs_have_their_limits() -> None:
+    for per in (65534, 65535):
+        arena = Arena(1 << 19)
+        if per == 65534:
+            assert SlabPool(arena, 4 * per, 1, (4,)).check() == 0
+            continue
+        with pytest.raises(BadArgument, match="^65535 objects of the smallest class in a slab: at most 65534;"):
+            SlabPool(arena, 4 * per, 1, (4,))
+    # A region's record has a word a class and six more; the table's places are 16 bits.
+    classes = tuple(range(4, 4 * 33, 4))
+    for kinds, most in ((32, 1023), (1, 1023)):
+        assert SlabRegionPool(Arena(1024), 132, 2, classes[:kinds], max_regions=most).check() == 0
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_the_layer_after_the_last_is_refused_whatever_was_appended_before(layers: int) -> None:
+    """The layer that is expected next needs no check: none beyond the last ever is."""
+    shape = {"layers": layers, "heads": 1, "kv_heads": 1, "head_dim": 4}
+    for cache in (
+        KVCache(Geometry(**shape, capacity=8)),
+        SealedCache(SealedGeometry(**shape, capacity=8)),
+        BudgetCache(Geometry(**shape, window=8, sinks=0), policy="lru-attention"),
+        Requests(PagedGeometry(**shape, capacity=8), 4).open(),
+    ):
+        one, out = array("f", [1.0] * 4), array("f", [0.0] * 4)
+        for _ in range(2):
+            for layer in range(layers):
+                cache.append(layer, one, one)
+                cache.attend(layer, one, out)
+            for beyond in (layers, -1, True):
+                with pytest.raises(BadArgument, match="^layer must be"):
+                    cache.append(beyond, one, one)
+                with pytest.raises(BadArgument, match="^layer must be"):
+                    cache.attend(beyond, one, out)
+            cache.commit()
+        assert cache.check() == 0
+
+
+def test_the_tail_of_a_closed_request_is_forgotten_first() -> None:
+    """Its ring begins behind the page of the sinks."""
+    requests = requests_of(5, None, window=9, sinks=4, max_requests=2)
+    ids = list(range(16))
+    one = requests.open()
+    run(one, ids)
+    one.close()
+    run(requests.open(), [99] * 8)  # of five blocks one was free
+    found = requests.open(tokens=ids)
+    assert found.length == 12
+    assert requests.check() == 0
+
+
+def test_who_changes_what_requests_share_has_said_so_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an exception would leave half of it, and nobody would mend it."""
+    requests = requests_of(8, None, window=8, sinks=4, max_requests=3)
+    blocks, state = requests.blocks, requests.state
+    changes = []
+    for owner, name in ((requests, "hold"), (requests, "drop"), (blocks, "enter"), (blocks, "drop")):
+        real = getattr(owner, name)
+
+        def watched(*args: Any, real: Any = real, name: str = name) -> Any:
+            changes.append(name)
+            assert state[STATE.BUSY], name
+            return real(*args)
+
+        monkeypatch.setattr(owner, name, watched)
+    ids = list(range(24))
+    one = requests.open()
+    run(one, ids)
+    two = one.fork()
+    run(two, [*ids, 1, 2, 3])
+    one.rollback(3)
+    two.close()
+    one.close()
+    like, same = requests.open(), requests.open()
+    run(like, ids[:9])
+    run(same, ids[:9])
+    assert {"hold", "drop", "enter"} <= set(changes)
+    assert requests.check() == 0

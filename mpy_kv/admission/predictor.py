@@ -170,7 +170,7 @@ class LengthPredictor:
             i = quantile_bin(self._counts, self.tasks, first, self.per_mille, self.least)
         if i >= 0:
             return max(done + 1, min(limit, edge_of(i)))
-        return min(limit, max(done + 1, 2 * done)) if done else limit
+        return min(limit, 2 * done) if done else limit
 
     def seen(self, task):
         """Answers of that task that its histogram holds (after halvings); of all tasks with None."""

@@ -303,7 +303,7 @@ class SlabPool(UnitPool):
 
     def _make(self, arena, slab_bytes, n_slabs, classes, max_align, tag, regions):
         make = lend("mpy_kv.pools.slab_make")
-        self.base, align = make.place(arena, slab_bytes, n_slabs, classes, max_align, tag, regions)
+        self.base, align = make.place(arena, slab_bytes, n_slabs, classes, max_align, tag)
         self.buffer = arena.buffer
         self.slab_bytes, self.n_slabs = slab_bytes, n_slabs
         self.total_bytes = n_slabs * slab_bytes

@@ -41,7 +41,7 @@ MAX_ALIGN = 1 << 16
 MAX_SLABS = 65534
 
 
-def place(arena, slab_bytes, n_slabs, classes, max_align, tag, regions):
+def place(arena, slab_bytes, n_slabs, classes, max_align, tag):
     """(base, alignment of the base) of SlabPool's arguments."""
     if not isinstance(arena, Arena):
         raise BadArgument("arena must be an Arena, got %s" % type(arena).__name__)
@@ -58,8 +58,6 @@ def place(arena, slab_bytes, n_slabs, classes, max_align, tag, regions):
         raise BadArgument("tag must be 0..7, got %r" % (tag,))
     if n_slabs * slab_bytes >> 30:
         raise BadArgument("n_slabs * slab_bytes must be below 2^30, got %d" % (n_slabs * slab_bytes))
-    if _CLASS_WORDS * len(classes) + regions * (len(classes) + 6) > NONE:
-        raise BadArgument("%d regions of %d classes are too many" % (regions, len(classes)))
     align = max_align or 64
     while True:
         try:
@@ -83,10 +81,12 @@ def _check_classes(classes, slab_bytes, n_slabs):
             "a slab of %d bytes must hold three of the smallest class, one of the largest, up to %d; got %r"
             % (slab_bytes, MAX_CLASS, classes)
         )
-    if n_slabs * (slab_bytes // classes[0]) > MAX_OBJECTS or slab_bytes // classes[0] >= NONE:
+    per = slab_bytes // classes[0]
+    if per >= NONE:
+        raise BadArgument("%d objects of the smallest class in a slab: at most %d; raise it" % (per, NONE - 1))
+    if n_slabs * per > MAX_OBJECTS:
         raise BadArgument(
-            "%d objects of the smallest class: at most %d; raise it"
-            % (n_slabs * (slab_bytes // classes[0]), MAX_OBJECTS)
+            "%d objects of the smallest class: at most %d; raise it" % (n_slabs * per, MAX_OBJECTS)
         )
 
 
