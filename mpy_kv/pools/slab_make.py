@@ -83,7 +83,8 @@ def _check_classes(classes, slab_bytes, n_slabs):
         )
     per = slab_bytes // classes[0]
     if per >= NONE:
-        raise BadArgument("%d objects of the smallest class in a slab: at most %d; raise it" % (per, NONE - 1))
+        most = NONE - 1
+        raise BadArgument("%d objects of the smallest class in a slab: at most %d; raise it" % (per, most))
     if n_slabs * per > MAX_OBJECTS:
         raise BadArgument(
             "%d objects of the smallest class: at most %d; raise it" % (n_slabs * per, MAX_OBJECTS)
