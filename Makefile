@@ -47,7 +47,7 @@ mutants: $(STAMP)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy tools/kvlab tools/lint_viper.py tools/viper_lint tools/mutants.py tools/mutation tools/fields.py tools/field_tables unix_port $(wildcard qemu_port tools/firmware)
+	@$(BIN)/mypy tools/kvlab tools/commandline tools/lint_viper.py tools/viper_lint tools/mutants.py tools/mutation tools/fields.py tools/field_tables unix_port $(wildcard qemu_port tools/firmware)
 	@$(BIN)/mypy --strict tools/kernelgen tools/generate_kernels.py
 	@$(BIN)/python tools/lint_viper.py mpy_kv boards
 	@$(BIN)/python tools/fields.py

@@ -13,12 +13,12 @@ import qemu_fixtures
 from pty_board import PtyBoard
 
 import firmware
+from commandline.errors import BadInput, FellShort
 from firmware import natmod
 from kvlab import boards, cli, paths
 from kvlab.bench import choices, tables, targets, twin, worst
 from kvlab.deploy.link import connected
 from kvlab.docs import run as docs
-from kvlab.errors import BadInput, FellShort
 from mpy_kv.eviction.tokens import POLICIES
 from mpy_kv.kernels import params
 

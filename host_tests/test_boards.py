@@ -7,8 +7,8 @@ import pytest
 import qemu_fixtures
 from tiny_model import write_tiny
 
+from commandline.errors import BadInput
 from kvlab import boards, cli
-from kvlab.errors import BadInput
 from kvlab.paths import BOARDS
 
 NAMES = ["esp32", "esp32_psram", "esp32c3", "esp32s3", "esp32s3_psram", "qemu_arm", "rp2040", "rp2350"]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tiny_model import write_tiny
 
+from commandline.errors import BadInput, FellShort
 from kvlab import cli, options, output
-from kvlab.errors import BadInput, FellShort
 
 
 def test_version(kvlab):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from commandline.errors import BadInput
 from kvlab import boards, cli, profiles
-from kvlab.errors import BadInput
 from kvlab.plan import models, planner, sizes, targets
 from kvlab.plan.planner import Question
 from mpy_kv import geometry_for

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from commandline.errors import BadInput
 from kvlab import boards, cli, facts, profiles
-from kvlab.errors import BadInput
 from kvlab.paths import BOARDS
 from kvlab.plan import models, planner, targets
 from kvlab.plan.planner import Question

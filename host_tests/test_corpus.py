@@ -5,8 +5,8 @@ import json
 import pytest
 from tiny_model import CHARACTERS, tokenizer_bytes, write_tiny
 
+from commandline.errors import BadInput
 from kvlab import cli
-from kvlab.errors import BadInput
 from kvlab.models.corpus import read_passages, stories, text_bytes
 from kvlab.models.tokenizer import Tokenizer, read_tokenizer
 from kvlab.train.data import read_texts

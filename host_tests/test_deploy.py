@@ -18,13 +18,13 @@ import qemu_fixtures
 from pty_board import PtyBoard
 from tiny_model import write_tiny
 
+from commandline.errors import BadInput, FellShort
 from kvlab import boards
 from kvlab.commands.deploy import identify
 from kvlab.deploy import deployment, files, identity, link, plan, romfs
 from kvlab.deploy.files import File
 from kvlab.deploy.identity import Identity
 from kvlab.deploy.remote import Blank, Remote
-from kvlab.errors import BadInput, FellShort
 from kvlab.models.load import load_image
 from kvlab.paths import BOARDS, ROOT
 from qemu_port.board import MACHINE, PROGRAM

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kvlab import cli, files
+from commandline import files
+from commandline.errors import BadInput
+from kvlab import cli
 from kvlab.docs import markers, picture, registry, run
 from kvlab.docs.registry import Cost, Producer, named
 from kvlab.docs.tolerance import EXACT, HEAP, INSTRUCTIONS, Tolerance
-from kvlab.errors import BadInput
 
 PAGE = """# A page
 

@@ -19,8 +19,8 @@ import pytest
 import tiny_model
 from stories_fixtures import tiny
 
+from commandline.errors import FellShort
 from kvlab import boards, cli, story
-from kvlab.errors import FellShort
 from kvlab.paths import ROOT
 from unix_port import compiled, launcher, pipes, port, processes
 from unix_port.errors import PortError
@@ -503,7 +503,7 @@ def test_a_disk_that_is_full_after_the_run(command, tmp_path, monkeypatch):
     def full(path, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("kvlab.files.replace_file", full)
+    monkeypatch.setattr("commandline.files.replace_file", full)
     status, out, err = command("emulate", "SCRIPT", "--flash-out", str(tmp_path / "flash.bin"))
     assert status == 2
     assert "No space left" in one_line(err)

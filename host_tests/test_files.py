@@ -13,8 +13,9 @@ from contextlib import suppress
 import pytest
 from tiny_model import write_tiny
 
-from kvlab import files, output, paths
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
+from kvlab import output, paths
 from kvlab.models.load import load_image
 
 LONG = "x" * 300

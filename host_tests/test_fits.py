@@ -7,8 +7,8 @@ import random
 import pytest
 import qemu_fixtures
 
+from commandline.errors import BadInput
 from kvlab import boards, cli, shipped, story
-from kvlab.errors import BadInput
 from kvlab.models.llama2c import Config
 from kvlab.plan import measure, planner, program, targets
 from kvlab.plan.planner import Question

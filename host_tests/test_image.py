@@ -23,8 +23,8 @@ from stories.image import Image as BoardImage
 from stories_fixtures import patched
 from tiny_model import tiny_tokens, tiny_weights, tokenizer_bytes, write_tiny
 
+from commandline.errors import BadInput
 from kvlab import cli, paths
-from kvlab.errors import BadInput
 from kvlab.models import image
 from kvlab.models.calibrate import calibrate, shift_for
 from kvlab.models.image import Entry, Image, convert, rope_increments, row_bytes, tensor_names, with_codecs

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_model import tiny_tokens, tiny_weights, tokenizer_bytes, write_tiny
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.models.llama2c import MAGIC, file_bytes, parse_header, read_checkpoint
 from kvlab.models.tokenizer import find_tokenizer, read_tokenizer
 

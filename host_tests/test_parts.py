@@ -18,13 +18,13 @@ from test_deploy import ATTEND, mpremote
 from test_package import package_json
 from tiny_model import write_tiny
 
+from commandline.errors import FellShort
 from kvlab import boards
 from kvlab.deploy import cost, files, identity, link, plan
 from kvlab.deploy.deployment import Deployment, Wish
 from kvlab.deploy.files import File
 from kvlab.deploy.remote import Blank, Remote, Space
 from kvlab.engine import catalogue
-from kvlab.errors import FellShort
 from kvlab.parts import ask, closure
 from kvlab.parts.table import BASE, HOST_ONLY, PARTS, REGISTRIES
 from kvlab.paths import BOARDS, ROOT

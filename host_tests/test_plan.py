@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_model import write_tiny
 
+from commandline.errors import BadInput
 from kvlab import boards, cli, profiles, shipped
-from kvlab.errors import BadInput
 from kvlab.models import image as images
 from kvlab.plan import models, planner, program, sizes, targets
 from kvlab.plan.planner import Question, pack

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from commandline.errors import BadInput
 from kvlab import cli, profiles
-from kvlab.errors import BadInput
 
 RECOMMENDED = {
     "allocator": "slab+region",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_model import write_tiny
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.models.corpus import predictions, read_passages, text_bytes
 from kvlab.models.llama2c import read_checkpoint
 from kvlab.models.load import load_checkpoint, load_image

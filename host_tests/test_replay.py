@@ -16,7 +16,7 @@ import numpy as np
 import policies as device
 import pytest
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.replay import catalogue, optimal, runs, source
 from kvlab.replay.keys import Numbering
 from mpy_kv import eviction

@@ -15,9 +15,9 @@ from stories import app, command, many, shared
 from stories_fixtures import llama, tiny
 from tiny_model import write_tiny
 
+from commandline.errors import FellShort
 from kvlab import boards, cli, story
 from kvlab import many as many_stories
-from kvlab.errors import FellShort
 from kvlab.models.image import Image, convert
 from kvlab.models.llama2c import read_checkpoint
 from kvlab.models.tokenizer import read_tokenizer

@@ -14,7 +14,7 @@ from stories.tokenizer import Tokenizer
 from stories_fixtures import tiny
 from tiny_model import tiny_tokens, tokenizer_bytes, write_tiny
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.models.image import convert
 from kvlab.models.llama2c import read_checkpoint
 from kvlab.models.tokenizer import Tokenizer as HostTokenizer

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from commandline.errors import BadInput
 from kvlab import traces
-from kvlab.errors import BadInput
 from kvlab.traces import lines as lines_module
 from kvlab.traces.lines import Source
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_model import write_tiny
 
+from commandline.errors import BadInput
 from kvlab import cli, judging, shipped
-from kvlab.errors import BadInput
 from kvlab.models.image import Image, convert
 from kvlab.models.llama2c import BOS, EOS, read_checkpoint
 from kvlab.models.load import load_checkpoint

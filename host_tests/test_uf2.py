@@ -12,13 +12,13 @@ from fetched import extra
 from pty_board import PtyBoard
 from tiny_model import write_tiny
 
+from commandline.errors import BadInput, FellShort
 from kvlab import boards, rp2040, uf2
 from kvlab.deploy import files
 from kvlab.deploy.deployment import Deployment, Wish
 from kvlab.deploy.identity import ask
 from kvlab.deploy.link import connected
 from kvlab.deploy.remote import Remote
-from kvlab.errors import BadInput, FellShort
 from kvlab.models.load import load_image
 
 CHIP_BYTES = 2 << 20

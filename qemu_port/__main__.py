@@ -9,8 +9,9 @@ from typing import NoReturn
 import click
 
 import firmware
-from kvlab import files, options, output
-from kvlab.errors import BadInput, KvlabError
+from commandline import figures, files
+from commandline.errors import BadInput, CommandError
+from commandline.numbers import FiniteRange
 from qemu_port import machines
 from qemu_port.board import FLASH_BYTES, NoRoom, Qemu
 from qemu_port.launcher import BLOCK_BYTES
@@ -26,7 +27,7 @@ def _model(given: str | None) -> bytes:
     """The file's content, b"" when none is named. BadInput."""
     if given is None:
         return b""
-    path = options.existing_file(given, "--model")
+    path = files.existing_file(given, "--model")
     size = path.stat().st_size
     if size > FLASH_BYTES:
         raise BadInput(f"--model {given}: {size:,} bytes; the machine has room for {FLASH_BYTES:,}")
@@ -60,11 +61,11 @@ def _fence(_context: click.Context, _option: click.Parameter, given: int) -> int
 @click.option("--model", metavar="FILE", help="At 0x21000000.")
 @click.option(
     "--timeout",
-    type=options.FiniteRange(min=0.1),
+    type=FiniteRange(min=0.1),
     metavar="SECONDS",
     help="Kill it then [default: 600].",
 )
-@output.json_option
+@figures.json_option
 @click.option(
     "--machine",
     type=click.Choice(sorted(machines.BY_NAME)),
@@ -72,7 +73,7 @@ def _fence(_context: click.Context, _option: click.Parameter, given: int) -> int
     show_default=True,
     help="A Cortex-M3, or a 32-bit RISC-V core.",
 )
-@click.argument("script", callback=lambda _context, _option, name: options.existing_file(name, "SCRIPT"))
+@click.argument("script", callback=lambda _context, _option, name: files.existing_file(name, "SCRIPT"))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
     heap: int,
@@ -111,7 +112,7 @@ def command(
             return 1
         sys.stderr.write(done.stderr)
         if json_path is not None:
-            output.write_json(json_path, board.report)
+            figures.write_json(json_path, board.report)
         if done.status is None:
             _complain("it did not end in time")
         elif board.ended and done.status == 1:
@@ -125,7 +126,7 @@ def main() -> NoReturn:
             sys.exit(command(prog_name="python -m qemu_port", standalone_mode=False))
     except click.ClickException as error:
         _complain(error.format_message())
-    except (KvlabError, PortError) as error:
+    except (CommandError, PortError) as error:
         _complain(str(error))
     except OSError as error:  # a full disk, no room for temporary files
         _complain(f"{error.filename or 'output'}: {error.strerror or error}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from commandline.errors import BadInput, did_you_mean
 from kvlab import paths
-from kvlab.errors import BadInput, did_you_mean
 from kvlab.facts import SCHEMAS, Fact, Memory, memories, read_checked
 from unix_port.machine import Machine, Partition
 

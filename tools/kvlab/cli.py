@@ -18,9 +18,10 @@ from typing import Any
 
 import click
 
-from kvlab import __version__, commands, files, output
+from commandline import files
+from commandline.errors import BadInput, CommandError, did_you_mean
+from kvlab import __version__, commands, output
 from kvlab.__main__ import INTERRUPTED
-from kvlab.errors import BadInput, KvlabError, did_you_mean
 from unix_port import processes
 from unix_port.errors import PortError
 
@@ -102,7 +103,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             prog_name="kvlab",
             standalone_mode=False,
         )
-    except KvlabError as error:
+    except CommandError as error:
         return _complain(str(error), error.exit_code)
     except PortError as error:
         return _complain(str(error), 2)

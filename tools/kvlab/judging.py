@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kvlab import files, output, paths, shipped
-from kvlab.errors import BadInput, FellShort
+from commandline import files
+from commandline.errors import BadInput, FellShort
+from kvlab import output, paths, shipped
 from kvlab.models.image import with_codecs
 from kvlab.models.load import load_image
 from kvlab.quality import cache, measure, policies

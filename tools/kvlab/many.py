@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from itertools import takewhile
 from typing import Any, ClassVar
 
+from commandline.errors import FellShort
 from kvlab import output, story
 from kvlab.boards import Board
-from kvlab.errors import FellShort
 from kvlab.models.image import Image
 from kvlab.models.tokenizer import BOS, Tokenizer
 from mpy_kv import Geometry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,11 +10,12 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from commandline.errors import BadInput, did_you_mean
+from commandline.figures import long_name
+from commandline.files import OutFile, existing_file
+from commandline.numbers import FiniteRange
 from kvlab import boards, shipped
 from kvlab.engine import catalogue
-from kvlab.errors import BadInput, did_you_mean
-from kvlab.files import OutFile, existing_file
-from kvlab.output import long_name
 from mpy_kv.eviction import tokens
 
 __all__ = [
@@ -128,16 +128,6 @@ class Decimal(click.ParamType):
             raise BadInput(f"{option} {value}: a board cannot tell it from 0; the least above that is 0.001")
         whole, rest = divmod(milli, 1000)
         return f"{whole}.{rest:03}".rstrip("0").rstrip(".")
-
-
-class FiniteRange(click.FloatRange):
-    """click's range of floats, which would let NaN through, without NaN and infinities."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number", param, ctx)
-        return number
 
 
 def pools_option(help: str) -> Callable[[F], F]:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kvlab import boards, files, output, profiles, shipped
+from commandline import files
+from kvlab import boards, output, profiles, shipped
 from kvlab.models.image import Image
 from kvlab.plan import models, planner, sizes, targets
 from kvlab.plan.llama import of_llama

@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from commandline.errors import BadInput, FellShort
 from kvlab import uf2
 from kvlab.boards import Board
 from kvlab.deploy import files, identity
 from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import BoardError, Link, connected
-from kvlab.errors import BadInput, FellShort
 from kvlab.story import as_typed
 from unix_port import processes
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kvlab import files, paths
+from commandline import files
+from kvlab import paths
 
 FOLDER = paths.SHIPPED.parent
 

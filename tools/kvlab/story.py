@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from commandline.errors import BadInput, FellShort
 from kvlab import emulators, paths
 from kvlab.boards import Board
-from kvlab.errors import BadInput, FellShort
 from unix_port import launcher
 
 _COMPLAINT = "stories: error: "

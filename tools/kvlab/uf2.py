@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 
 BLOCK_BYTES = 512
 MOST_PAYLOAD_BYTES = 476

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from commandline.errors import FellShort
 from kvlab.bench import targets, twin
 from kvlab.bench.targets import Steps
-from kvlab.errors import FellShort
 
 KERNELS = ("qk", "av")
 WIDTHS = ("8", "64")  # of products.py

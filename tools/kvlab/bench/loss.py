@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commandline.errors import BadInput, FellShort
 from kvlab.bench.stored import DeviceCodec
-from kvlab.errors import BadInput, FellShort
 from kvlab.models.corpus import check_context, read_passages
 from kvlab.models.image import convert
 from kvlab.models.load import load_checkpoint

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commandline.errors import FellShort
 from kvlab import paths
-from kvlab.errors import FellShort
 from mpy_kv import Geometry
 from unix_port import port
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import firmware
+from commandline.errors import BadInput, FellShort, did_you_mean
 from kvlab import paths
-from kvlab.errors import BadInput, FellShort, did_you_mean
 from unix_port import port
 from unix_port.port import Finished
 

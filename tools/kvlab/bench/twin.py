@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from commandline.errors import BadInput
 from firmware import FirmwareError, natmod
 from kvlab import paths
-from kvlab.errors import BadInput
 from mpy_kv.kernels import params
 
 SOURCE = paths.APPS / "bench" / "twin.c"

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from commandline.errors import BadInput
 from kvlab import options, output, paths, shipped
 from kvlab.bench import choices, kernels, targets, tokens, worst
-from kvlab.errors import BadInput
 from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 
 F = TypeVar("F", bound=Callable[..., Any])

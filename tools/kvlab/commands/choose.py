@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from kvlab import facts, files, options, output, paths
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
+from kvlab import facts, options, output, paths
 
 PICTURE = "choose.png"
 

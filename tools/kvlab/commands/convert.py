@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from kvlab import files, options, output, paths, shipped
+from commandline import files
+from kvlab import options, output, paths, shipped
 
 
 @click.command()

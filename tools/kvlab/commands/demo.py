@@ -10,10 +10,11 @@ from types import ModuleType
 
 import click
 
-from kvlab import files, options, output, paths, shipped, story
+from commandline import files
+from commandline.errors import BadInput, FellShort
+from kvlab import options, output, paths, shipped, story
 from kvlab.boards import Board
 from kvlab.commands import stories
-from kvlab.errors import BadInput, FellShort
 
 
 @click.command(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commandline.errors import BadInput, did_you_mean
 from kvlab import boards, options, output, paths, shipped
 from kvlab.boards import Board
 from kvlab.deploy import APPS, NO_APP, PLACES
-from kvlab.errors import BadInput, did_you_mean
 from kvlab.parts import ask
 from kvlab.parts.table import PARTS
 from mpy_kv.codecs import NAMES

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from commandline.errors import BadInput, FellShort
 from kvlab import output, paths
 from kvlab.docs import registry, run
-from kvlab.errors import BadInput, FellShort
 
 
 @click.command(

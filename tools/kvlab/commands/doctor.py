@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
+from commandline.errors import CommandError, FellShort
 from kvlab import boards, output, paths
-from kvlab.errors import FellShort, KvlabError
 from unix_port import launcher, port
 from unix_port.port import PortError
 
@@ -84,7 +84,7 @@ def check_emulator() -> Check:
         report = launcher.emulate(
             paths.ROOT / "unix_port" / "side" / "hello.py", (), board.machine, timeout_s=20
         )
-    except (KvlabError, PortError) as error:
+    except (CommandError, PortError) as error:
         return Check("emulator", False, True, str(error))
     exact = report.ok and report.heap_limit_bytes == board.machine.heap_bytes
     found = f"{report.verdict}; the fence stands at {report.heap_limit_bytes:,} bytes"

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from kvlab import emulators, files, options, output
+from commandline import files
+from commandline.errors import BadInput, FellShort
+from kvlab import emulators, options, output
 from kvlab.boards import Board
-from kvlab.errors import BadInput, FellShort
 from unix_port import launcher
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from commandline.errors import BadInput, FellShort
 from kvlab import boards, options, output, profiles, story
-from kvlab.errors import BadInput, FellShort
 from kvlab.plan import planner, targets
 from kvlab.plan.planner import MOST_TOKENS as MOST
 from kvlab.plan.program import RING

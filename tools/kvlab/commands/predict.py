@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from kvlab import files, options, output, paths
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
+from kvlab import options, output, paths
 
 _RATE = options.FiniteRange(0.001, 1e9)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvlab import files, options, output, paths
-from kvlab.errors import BadInput, FellShort, did_you_mean
+from commandline import files
+from commandline.errors import BadInput, FellShort, did_you_mean
+from kvlab import options, output, paths
 from kvlab.quality.defaults import BUDGETS, TOKENS
 
 if TYPE_CHECKING:  # slow to import: each function takes what it needs

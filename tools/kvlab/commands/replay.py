@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from kvlab import files, options, output, paths
-from kvlab.errors import BadInput, did_you_mean
+from commandline import files
+from commandline.errors import BadInput, did_you_mean
+from kvlab import options, output, paths
 
 
 @click.command(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from kvlab import files, options, output, paths, shipped
+from commandline import files
+from kvlab import options, output, paths, shipped
 
 
 @click.command(
@@ -65,7 +66,7 @@ def command(
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import numpy as np
 
-    from kvlab.errors import BadInput
+    from commandline.errors import BadInput
     from kvlab.models.reference import Reference
     from kvlab.quality import text as texts
     from kvlab.train import teacher

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commandline.errors import BadInput, FellShort, did_you_mean
 from kvlab import output
-from kvlab.errors import BadInput, FellShort, did_you_mean
 
 if TYPE_CHECKING:
     from kvlab.soak.subject import Outcome

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commandline.errors import BadInput
 from kvlab import options, output, paths, shipped, story
 from kvlab.boards import Board
-from kvlab.errors import BadInput
 from kvlab.options import Decimal
 from mpy_kv.codecs import NAMES
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvlab import files, options, output
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
+from kvlab import options, output
 from kvlab.train import shape
 from kvlab.train.card import card
 from kvlab.train.shape import DEFAULTS

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from commandline.errors import FellShort
 from kvlab.boards import Board
 from kvlab.deploy import NO_APP, files, plan, romfs
 from kvlab.deploy.cost import cost
@@ -13,7 +14,6 @@ from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import Link
 from kvlab.deploy.remote import Blank, Remote
-from kvlab.errors import FellShort
 from kvlab.parts.table import BASE
 
 

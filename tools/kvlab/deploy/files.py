@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from commandline.errors import BadInput
 from kvlab import paths
 from kvlab.boards import Board
 from kvlab.deploy import NO_APP
 from kvlab.deploy.identity import Identity
-from kvlab.errors import BadInput
 from kvlab.parts import closure
 from unix_port import compiled
 from unix_port.port import PortError

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from commandline.errors import BadInput
 from kvlab import boards
 from kvlab.boards import Board
 from kvlab.deploy.link import Link
-from kvlab.errors import BadInput
 
 LEAST_VERSION = (1, 24)
 

@@ -17,7 +17,7 @@ from mpremote.transport import TransportError
 from mpremote.transport_serial import SerialTransport
 from serial.tools import list_ports
 
-from kvlab.errors import BadInput, FellShort
+from commandline.errors import BadInput, FellShort
 
 BAUD = 115200
 CONNECT_TIMEOUT_S = 5.0

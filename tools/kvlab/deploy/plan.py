@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from commandline.errors import FellShort
 from kvlab.deploy.cost import FOLDER_BLOCKS, folders_of
 from kvlab.deploy.files import LIB, MAIN, File
 from kvlab.deploy.remote import PART, Files, Remote, Seen, Space
-from kvlab.errors import FellShort
 
 OLD_MAIN = "main.old.py"
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from commandline.errors import FellShort
 from kvlab.boards import Board
 from kvlab.deploy.files import File
 from kvlab.deploy.link import BoardError, Link
-from kvlab.errors import FellShort
 
 PART = ".part"
 PIECE_BYTES = 2048  # sent at a time: the board has to hold it twice, as text and as bytes

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from mpremote.romfs import VfsRomWriter
 
+from commandline.errors import FellShort
 from kvlab.deploy.files import MODEL
 from kvlab.deploy.link import BoardError
 from kvlab.deploy.remote import PIECE_BYTES, Remote, digest_like, packed
-from kvlab.errors import FellShort
 
 ALIGN_BYTES = 16
 

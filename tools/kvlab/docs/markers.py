@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvlab import files, paths
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
+from kvlab import paths
 
 _MARKER = re.compile(r"<!-- ([a-z0-9_]+) -->")
 _NEARLY = re.compile(r"<!-{2,}\s*([A-Za-z0-9_-]+?)\s*-{2,}>")

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from kvlab import files, paths
+from commandline import files
+from commandline.errors import BadInput, did_you_mean
+from kvlab import paths
 from kvlab.docs import markers, picture, registry
 from kvlab.docs.registry import PICTURES, Cost, Producer, is_file
 from kvlab.docs.tolerance import Tolerance
-from kvlab.errors import BadInput, did_you_mean
 
 CHECKED = "docs_checked"  # the figure that a check of all of them leaves: when, and how many
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
+from commandline.errors import BadInput
 from kvlab import paths
-from kvlab.errors import BadInput
 
 PLACE_ENV = "XDG_CACHE_HOME"
 

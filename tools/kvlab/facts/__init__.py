@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from commandline.errors import BadInput
 from kvlab import output, paths
-from kvlab.errors import BadInput
 
 SCHEMAS = paths.BOARDS / "schema"
 MODELS = Path(__file__).parent / "models.json"

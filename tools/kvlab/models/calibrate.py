@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 
 from .llama2c import Config, Weights
 from .reference import Array, Reference, Session

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 
 from .llama2c import BOS, Config
 from .tokenizer import Tokenizer

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 
 Floats = NDArray[np.float32]
 

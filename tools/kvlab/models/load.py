@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 
 from .image import MAGIC, Image, convert
 from .llama2c import OPTION, Checkpoint, read_checkpoint

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kvlab import files
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
 
 from .llama2c import BOS, EOS
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from commandline.errors import BadInput
 from kvlab import facts
-from kvlab.errors import BadInput
 from kvlab.models import llama2c
 from kvlab.plan.keys import unread
 from kvlab.plan.layers import READ, layers_of

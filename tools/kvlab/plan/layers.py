@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.plan.keys import unread
 from kvlab.plan.shape import Layer
 

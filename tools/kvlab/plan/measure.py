@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from commandline.errors import FellShort
 from kvlab import boards, shipped, story
 from kvlab.boards import Board
-from kvlab.errors import FellShort
 from kvlab.models import image as images
 from kvlab.models import llama2c
 from kvlab.models.load import load_checkpoint

@@ -8,8 +8,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from kvlab import facts, files, paths, shipped
-from kvlab.errors import BadInput, did_you_mean
+from commandline import files
+from commandline.errors import BadInput, did_you_mean
+from kvlab import facts, paths, shipped
 from kvlab.models import image as images
 from kvlab.models import llama2c
 from kvlab.models.load import is_image

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.plan.program import RING
 from kvlab.plan.shape import Model
 from kvlab.plan.sizes import CODECS, MOST_GROUP, WEIGHTS, Need, need, sinks_of, weight_bits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.plan.shape import Layer, Model
 from mpy_kv import Geometry, geometry, geometry_for
 from mpy_kv.errors import BadArgument

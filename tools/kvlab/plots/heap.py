@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.plots.sheet import COLOURS, KIB, save, sheet
 from unix_port.launcher import Report
 

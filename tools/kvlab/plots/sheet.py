@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from kvlab import files  # noqa: E402
+from commandline import files  # noqa: E402
 
 # Told apart without red and green; bands from the bottom up.
 COLOURS = ("#33658a", "#86bbd8", "#f6ae2d", "#f26419", "#7b6d8d", "#a3b18a", "#c9ada7", "#5f5f5f")

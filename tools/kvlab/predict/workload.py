@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.traces import Request
 
 # Part of the trace that says how long an answer may be where --max-tokens does not.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kvlab.errors import BadInput, did_you_mean
+from commandline.errors import BadInput, did_you_mean
 from kvlab.facts import Fact, Memory, memories, read_checked
 
 FOLDER = Path(__file__).parent

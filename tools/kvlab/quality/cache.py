@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kvlab import files
+from commandline import files
 from kvlab.models import reference
 
 from .score import Sums

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.models.corpus import HELDOUT, read_passages
 from kvlab.models.image import HALF_SPLIT
 from kvlab.models.load import is_image, load_checkpoint, load_image

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from commandline.errors import BadInput
 from kvlab.engine import compiled
-from kvlab.errors import BadInput
 from kvlab.replay import catalogue, loops, optimal
 from kvlab.replay.source import Accesses
 from mpy_kv.eviction.policy import MAX_ENTRIES

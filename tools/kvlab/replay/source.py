@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from kvlab import files, traces
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
+from kvlab import traces
 from kvlab.replay.keys import Numbering
 from kvlab.traces.azure import HEADER
 from kvlab.traces.lines import Line, Source

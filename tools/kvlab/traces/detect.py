@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kvlab import files
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
 
 from . import ragpulse
 from .azure import HEADER, Azure

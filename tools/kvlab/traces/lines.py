@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"

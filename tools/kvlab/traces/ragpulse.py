@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kvlab import files
+from commandline import files
 
 from .lines import Record, Source
 from .request import Blocks, Request, Trace

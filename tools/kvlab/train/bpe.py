@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.models.tokenizer import BYTE_BASE, Tokenizer
 
 SPECIAL = (b"<unk>", b"<s>", b"</s>")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvlab import files
-from kvlab.errors import BadInput
+from commandline import files
+from commandline.errors import BadInput
 from kvlab.models.llama2c import ROPE_BASE, Config, Weights
 
 ORDER = ("embed", "att_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1", "w2", "w3", "final_norm")

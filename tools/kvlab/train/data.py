@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.models.corpus import HELDOUT, read_text, stories
 from kvlab.models.llama2c import BOS
 

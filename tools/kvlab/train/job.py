@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 from kvlab.models.llama2c import BOS, Config
 from kvlab.models.load import load_checkpoint
 from kvlab.models.tokenizer import Tokenizer, read_tokenizer

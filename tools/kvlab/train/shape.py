@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 
 # stories260K's. By the names of `kvlab.models.llama2c.Config`.
 DEFAULTS = {"layers": 5, "dim": 64, "hidden": 172, "heads": 8, "kv_heads": 4, "vocab": 512, "seq_len": 512}

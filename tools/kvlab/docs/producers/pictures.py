@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from commandline.errors import FellShort
 from kvlab.docs.picture import with_figures
 from kvlab.docs.registry import PICTURES, Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import EXACT, HEAP, INSTRUCTIONS
-from kvlab.errors import FellShort
 from unix_port import processes
 
 HEAP_PICTURE = f"{PICTURES}heap.png"

@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from kvlab.errors import BadInput
+from commandline.errors import BadInput
 
 
 class Overlap(BadInput):

@@ -6,17 +6,17 @@ import difflib
 from collections.abc import Iterable
 
 
-class KvlabError(Exception):
+class CommandError(Exception):
     """Base. The message is one line, names the numbers, and says which option to change."""
 
     exit_code = 2
 
 
-class BadInput(KvlabError):
+class BadInput(CommandError):
     """The user gave something that cannot be used: exit status 2."""
 
 
-class FellShort(KvlabError):
+class FellShort(CommandError):
     """Good input, and the answer is no: does not fit, or missed its target. Status 1."""
 
     exit_code = 1
