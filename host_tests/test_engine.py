@@ -17,7 +17,7 @@ import pytest
 from kvlab import paths
 from kvlab.bench import pools as bench
 from kvlab.bench.twin_pool import TwinPool
-from kvlab.engine import compiled, drivers
+from kvlab.engine import compiled, drivers, numba_private
 from kvlab.engine.catalogue import BLOCK_BYTES, POOLS
 from kvlab.engine.state import arrays_of, widened
 from mpy_kv.errors import KVError
@@ -247,6 +247,24 @@ def refused(kvlab: Run, *parts: str) -> None:
 def test_without_numba(kvlab: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     refused(kvlab, "numba", "cannot be imported", "pip install --force-reinstall numba")
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("version", ["0.58.1", "0.69.0rc1", "1.0", "0"])
+def test_a_numba_whose_inside_is_unknown(version: str, kvlab: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.__version__", version)
+    known = "known in 0.59 to versions below 0.69"
+    refused(kvlab, f"numba {version}: ", known, "install 'numba>=0.59,<0.69'")
+
+
+def test_the_inside_of_numba_is_named_in_two_files() -> None:
+    """And pyproject.toml asks for the versions that these files know."""
+    inside = re.compile(r"numba\.core|\bllvmlite\b|\b_nrt\b|_set_uuid|\b_uuid\b")
+    found = [path for path in (paths.ROOT / "tools").rglob("*.py") if inside.search(path.read_text())]
+    assert {path.name for path in found} == {"numba_private.py", "prefetch.py"}
+    numba_private.check(compiled.numba().__version__)
+    asked = "numba>={}.{},<{}.{}".format(*numba_private.FIRST, *numba_private.NOT_YET)
+    assert f'"{asked}",' in (paths.ROOT / "pyproject.toml").read_text()
 
 
 @pytest.mark.usefixtures("fresh")

@@ -51,6 +51,30 @@ def main(
     chosen; one that is asked for by --mutant or --line is told as explained.
     """
     known = [] if hidden else run.explained()
+    faults, seed = _asked(seed, count, only, ids, line, known)
+    if listed:
+        for fault in faults:
+            click.echo(_shown(fault))
+        return
+    verdicts = _judged(faults, known, jobs, each=bool(ids) or line is not None)
+    found = [v for v in verdicts if v.how not in ("missed", "explained")]
+    missed = [v for v in verdicts if v.how == "missed"]
+    _tell(verdicts, len(found), len(missed))
+    if target is not None:
+        _write(target, seed, verdicts, len(found), len(missed))
+    if len(found) < ENOUGH * (len(found) + len(missed)):
+        raise SystemExit(1)
+
+
+def _asked(
+    seed: int | None,
+    count: int,
+    only: str | None,
+    ids: tuple[str, ...],
+    line: int | None,
+    known: list[dict[str, str]],
+) -> tuple[list[run.Fault], int | None]:
+    """The faults to judge, and the seed they were drawn by, where they were. UsageError."""
     faults = run.all_faults(plan.ROOT, only)
     if not faults:
         raise click.UsageError(f"--only {only}: no such file among those broken: {', '.join(plan.BROKEN)}")
@@ -73,10 +97,11 @@ def main(
         click.echo(f"seed {seed}: {len(faults)} of {total} faults; {more} more explained as equivalent")
         if not faults:
             raise click.UsageError(f"--only {only}: every fault of it is explained; see --all")
-    if listed:
-        for fault in faults:
-            click.echo(_shown(fault))
-        return
+    return faults, seed
+
+
+def _judged(faults: list[run.Fault], known: list[dict[str, str]], jobs: int, each: bool) -> list[run.Verdict]:
+    """A verdict on every fault, told as it comes: those that are missed, or with `each` all of them."""
     plan.OUT.mkdir(parents=True, exist_ok=True)
     kept = plan.OUT / "record"
     trees = [plan.OUT / f"tree-{os.getpid()}-{at}" for at in range(min(jobs, len(faults)))]
@@ -87,7 +112,7 @@ def main(
         verdicts.append(verdict)
         if verdict.how == "missed":
             click.echo(f"\r\033[Kmissed: {_shown(verdict.fault)}")
-        elif ids or line is not None:
+        elif each:
             click.echo(f"{verdict.how} ({verdict.by}, {verdict.cpu_s:.1f} s): {_shown(verdict.fault)}")
         else:
             click.echo(f"\r\033[K{len(verdicts)} of {len(faults)}", nl=False)
@@ -100,35 +125,27 @@ def main(
     finally:
         for copy in copies:
             copy.close()
-    found = [v for v in verdicts if v.how not in ("missed", "explained")]
-    missed = [v for v in verdicts if v.how == "missed"]
-    cpu_s = sum(v.cpu_s for v in verdicts)
-    judged = len(found) + len(missed)
+    return verdicts
+
+
+def _tell(verdicts: list[run.Verdict], found: int, missed: int) -> None:
+    judged = found + missed
     if judged:
+        cpu_s = sum(v.cpu_s for v in verdicts)
         click.echo(
-            f"\r\033[K{len(found)} of {judged} found ({len(found) / judged:.1%}), {len(missed)} missed; "
+            f"\r\033[K{found} of {judged} found ({found / judged:.1%}), {missed} missed; "
             f"{cpu_s / judged:.1f} CPU seconds each"
         )
-    if target is not None:
-        target.write_text(
-            json.dumps(
-                {
-                    "seed": seed,
-                    "found": len(found),
-                    "missed": len(missed),
-                    "faults": [
-                        {"id": v.fault.id, "file": v.fault.file, "in": v.fault.function, "line": v.fault.line,
-                         "was": v.fault.was, "now": v.fault.now, "how": v.how, "by": v.by, "cpu_s": v.cpu_s}
-                        for v in verdicts
-                    ],
-                },
-                indent=1,
-            )
-            + "\n",
-            encoding="utf-8",
-        )  # fmt: skip
-    if len(found) < ENOUGH * judged:
-        raise SystemExit(1)
+
+
+def _write(target: Path, seed: int | None, verdicts: list[run.Verdict], found: int, missed: int) -> None:
+    faults = [
+        {"id": v.fault.id, "file": v.fault.file, "in": v.fault.function, "line": v.fault.line,
+         "was": v.fault.was, "now": v.fault.now, "how": v.how, "by": v.by, "cpu_s": v.cpu_s}
+        for v in verdicts
+    ]  # fmt: skip
+    figures = {"seed": seed, "found": found, "missed": missed, "faults": faults}
+    target.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 def _shown(fault: run.Fault) -> str:

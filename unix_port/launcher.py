@@ -101,22 +101,8 @@ def emulate(
         raise PortError(f"power cut in operation {cut_after}: the first is 0")
     port.check_timeout(timeout_s)
     limit -= limit % BLOCK_BYTES
-    config = {
-        "board": machine.name,
-        "port": machine.port,
-        "heap_bytes": limit,
-        "clock_hz": machine.clock_hz,
-        "clock_max_hz": machine.clock_max_hz,
-        "partition": vars(machine.partition) if machine.partition else None,
-        "flash_bytes": machine.flash_bytes,
-        "erase_bytes": machine.flash_erase_bytes,
-        "program_bytes": machine.flash_program_bytes,
-        "cut_after": -1 if cut_after is None else cut_after,
-        "keep_flash": keep_flash,
-        "argv": [_shown(file), *(port.board_text(word, "argument ") for word in args)],
-    }
-    # MicroPython's json joins no surrogates, so nothing is escaped.
-    settings = json.dumps(config, ensure_ascii=False).encode()
+    argv = [_shown(file), *(port.board_text(word, "argument ") for word in args)]
+    settings = _settings(machine, limit, cut_after, keep_flash, argv)
     image = _image(machine, flash)
     tree = modules.tree() if compiled else None
     try:
@@ -152,6 +138,27 @@ def emulate(
             )
         report.flash_after = left
     return report
+
+
+def _settings(
+    machine: Machine, limit: int, cut_after: int | None, keep_flash: bool, argv: Sequence[str]
+) -> bytes:
+    """What boot reads. MicroPython's json joins no surrogates, so nothing is escaped."""
+    config = {
+        "board": machine.name,
+        "port": machine.port,
+        "heap_bytes": limit,
+        "clock_hz": machine.clock_hz,
+        "clock_max_hz": machine.clock_max_hz,
+        "partition": vars(machine.partition) if machine.partition else None,
+        "flash_bytes": machine.flash_bytes,
+        "erase_bytes": machine.flash_erase_bytes,
+        "program_bytes": machine.flash_program_bytes,
+        "cut_after": -1 if cut_after is None else cut_after,
+        "keep_flash": keep_flash,
+        "argv": argv,
+    }
+    return json.dumps(config, ensure_ascii=False).encode()
 
 
 def _process_heap(limit: int, machine: Machine, settings: bytes) -> int:

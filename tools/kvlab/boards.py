@@ -104,14 +104,12 @@ def read(path: Path) -> Board:
     )
 
 
-def _check(path: Path, name: str, port: str, facts: dict[str, Fact]) -> None:
-    """What a schema cannot say: the facts must agree with one another."""
+Claim = tuple[bool, str]  # what must be so, and what to say where it is not
 
-    def value(key: str) -> int:
-        number: int = facts[key].value
-        return number
 
-    claims = [
+def _belongings(path: Path, name: str, port: str, facts: dict[str, Fact]) -> list[Claim]:
+    """Which facts a board has."""
+    return [
         (
             name == path.parent.name,
             f'name "{name}" is not that of its folder "{path.parent.name}"',
@@ -130,6 +128,16 @@ def _check(path: Path, name: str, port: str, facts: dict[str, Fact]) -> None:
         ),
         (all(fact.kind != "chosen" for fact in facts.values()), "a board has no chosen facts"),
     ]
+
+
+def _sizes(facts: dict[str, Fact]) -> list[Claim]:
+    """What must be equal, not more, or a multiple."""
+
+    def value(key: str) -> int:
+        number: int = facts[key].value
+        return number
+
+    claims: list[Claim] = []
     areas = facts.get("memory.areas_bytes")
     if areas is not None:
         for key, total in (
@@ -171,6 +179,11 @@ def _check(path: Path, name: str, port: str, facts: dict[str, Fact]) -> None:
                 f"{whole} {value(whole):,} is no multiple of {part} {value(part):,}",
             )
         )
-    for true, otherwise in claims:
+    return claims
+
+
+def _check(path: Path, name: str, port: str, facts: dict[str, Fact]) -> None:
+    """What a schema cannot say: the facts must agree with one another."""
+    for true, otherwise in _belongings(path, name, port, facts) + _sizes(facts):
         if not true:
             raise BadInput(f"{paths.shown(path)}: {otherwise}")

@@ -165,25 +165,9 @@ def command(
     under = _names("--policy-codec", policy_codec, list(kinds.CODECS))
     if len(under) != 1:
         raise BadInput(f"--policy-codec {policy_codec}: name one")
-    if not codecs and not chosen and gate_kld is None:
-        raise BadInput("--codecs none and --policies none: nothing to measure; name one")
-    if not chosen:
-        options.no_effect("needs --policies", "policy_codec")
-    if not any(name in policies.POLICIES for name in chosen):
-        options.no_effect("needs --policies with one that keeps a budget, such as window", "budgets")
-        if not codecs:
-            options.no_effect("nothing is drawn; name --codecs, or --policies that keep a budget", "out_dir")
-    if not codecs and gate_kld is None:
-        options.no_effect("counts the bytes of element types: name --codecs or --gate", "context")
-    sealed = "sealed" in kinds.CODECS[under[0]][0]
-    if sealed and policy_names == ALL:
-        chosen = [name for name in chosen if name in policies.POLICIES and not _chooses(name)]
-    for name in chosen:
-        if sealed and _chooses(name):
-            raise BadInput(
-                f"--policies {name}: chooses among tokens, those of a sealed block stay together; with"
-                f" --policy-codec {under[0]} take window, sinks or sinks-near"
-            )
+    _check_effects(codecs, chosen, gate_kld is not None)
+    if "sealed" in kinds.CODECS[under[0]][0]:
+        chosen = _without_choice(chosen, policy_names == ALL, under[0])
     if target is not None and gate_kld is None:
         raise BadInput(f"--image {target}: holds what the gate chooses; pass a budget as --gate")
     pairs = judging.pairs(model, text)
@@ -205,6 +189,38 @@ def command(
         _write(json_path, found, pairs, {"codecs": codecs, "policies": chosen})
     for figures in found:
         _refuse_gate(figures, gate_kld)
+
+
+def _check_effects(codecs: Sequence[str], chosen: Sequence[str], gate: bool) -> None:
+    """BadInput where nothing is to be measured, or an option has no effect on what is."""
+    from kvlab.quality import policies
+
+    if not codecs and not chosen and not gate:
+        raise BadInput("--codecs none and --policies none: nothing to measure; name one")
+    if not chosen:
+        options.no_effect("needs --policies", "policy_codec")
+    if not any(name in policies.POLICIES for name in chosen):
+        options.no_effect("needs --policies with one that keeps a budget, such as window", "budgets")
+        if not codecs:
+            options.no_effect("nothing is drawn; name --codecs, or --policies that keep a budget", "out_dir")
+    if not codecs and not gate:
+        options.no_effect("counts the bytes of element types: name --codecs or --gate", "context")
+
+
+def _without_choice(chosen: Sequence[str], all_of_them: bool, codec: str) -> list[str]:
+    """Those of the policies that drop no single token, as a sealed `codec` needs it. BadInput for others,
+    unless nobody named them."""
+    from kvlab.quality import policies
+
+    if all_of_them:
+        return [name for name in chosen if name in policies.POLICIES and not _chooses(name)]
+    for name in chosen:
+        if _chooses(name):
+            raise BadInput(
+                f"--policies {name}: chooses among tokens, those of a sealed block stay together; with"
+                f" --policy-codec {codec} take window, sinks or sinks-near"
+            )
+    return list(chosen)
 
 
 def _write(path: Path, found: list[dict[str, Any]], pairs: Sequence[Pair], names: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,10 +172,7 @@ def command(
     from kvlab import many
     from kvlab.models.load import load_image
 
-    if greedy:
-        options.no_effect("has no effect with --greedy; leave one out", "temperature", "top_p", "seed")
-    elif temperature == "0":
-        options.no_effect("has no effect with --temperature 0, the likeliest token always", "top_p", "seed")
+    _check_drawing(greedy, temperature)
     if compress is not None and not any(prompts) and not requests:
         options.no_effect("needs --prompt, of whose tokens it keeps a part", "compress")
     path = shipped.find(str(paths.SHIPPED) if model is None else model, "--model")
@@ -196,15 +194,7 @@ def command(
         "kernels": kernels,
     }
     if requests is not None:
-        options.no_effect("not with --requests; leave one of them out", "peak", "firmware")
-        options.no_effect(
-            "is for one story, as requests share blocks of tokens; with --requests take --window",
-            *("policy", "budget", "compress"),
-        )
-        if len(prompts) not in (0, 1, requests):
-            raise BadInput(
-                f"--prompt: given {len(prompts)} times; --requests {requests} takes one, or one for each"
-            )
+        _check_requests(requests, prompts)
         several = many.Telling(
             **asked,
             requests=requests,
@@ -233,6 +223,27 @@ def command(
     if json_path is not None:
         figures = {"model": str(path), **told.figures}
         output.write_json(json_path, figures, **_settings(path, telling, figures))
+
+
+def _check_drawing(greedy: bool, temperature: str) -> None:
+    """BadInput for options of drawing where no token is drawn."""
+    if greedy:
+        options.no_effect("has no effect with --greedy; leave one out", "temperature", "top_p", "seed")
+    elif temperature == "0":
+        options.no_effect("has no effect with --temperature 0, the likeliest token always", "top_p", "seed")
+
+
+def _check_requests(requests: int, prompts: Sequence[str]) -> None:
+    """BadInput for what several stories at once cannot have."""
+    options.no_effect("not with --requests; leave one of them out", "peak", "firmware")
+    options.no_effect(
+        "is for one story, as requests share blocks of tokens; with --requests take --window",
+        *("policy", "budget", "compress"),
+    )
+    if len(prompts) not in (0, 1, requests):
+        raise BadInput(
+            f"--prompt: given {len(prompts)} times; --requests {requests} takes one, or one for each"
+        )
 
 
 def _settings(path: Path, telling: story.Telling, figures: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from commandline.errors import BadInput
 from kvlab import paths
+from kvlab.engine import numba_private
 
 PLACE_ENV = "XDG_CACHE_HOME"
 
@@ -55,12 +56,15 @@ def numba() -> ModuleType:
     """The compiler, with its cache in place. EngineError where it cannot be used."""
     try:
         found = importlib.import_module("numba")
-        config: Any = importlib.import_module("numba.core.config")
     except Exception as error:  # a broken installation of a big library fails in many ways
         raise EngineError(
             f"numba, which compiles pools for the host, cannot be imported ({type(error).__name__}: {error}):"
             " install it with `.venv/bin/pip install --force-reinstall numba`"
         ) from error
+    try:
+        numba_private.check(found.__version__)
+    except numba_private.Unknown as error:
+        raise EngineError(str(error)) from None
     folder = cache_folder()
     place = folder / _digest(found.__version__)
     try:
@@ -73,7 +77,7 @@ def numba() -> ModuleType:
         raise EngineError(f"the cache {folder}: not writable; {PLACE_ENV} names another place")
     os.utime(place)
     _drop_old(folder, place)
-    config.CACHE_DIR = str(place)
+    numba_private.keep_code_in(place)
     return found
 
 
@@ -85,16 +89,16 @@ def compiled(function: Function) -> Function:
 def adapter(function: Function) -> Function:
     """A compiled function that only hands arrays on to another. It does not count their users, as numba else
     does at each call: that takes longer than alloc and free."""
-    return _named(numba().njit(function, cache=True, _nrt=False), function)
+    return _named(numba_private.adapter(numba(), function), function)
 
 
 def _named(done: Any, function: Function) -> Function:
     """`done` with a name for life. numba finds a stored closure by the names of the compiled functions in it,
     and else gives each a new one in each process, so that none would ever be found."""
     inside = [cell.cell_contents for cell in function.__closure__ or ()]
-    names = [getattr(each, "_uuid", None) or repr(each) for each in inside]
+    names = [numba_private.name_of(each) or repr(each) for each in inside]
     line = function.__code__.co_firstlineno
-    done._set_uuid(f"{function.__module__}.{function.__qualname__}:{line}({', '.join(names)})")
+    numba_private.name(done, f"{function.__module__}.{function.__qualname__}:{line}({', '.join(names)})")
     return cast("Function", done)
 
 
@@ -141,7 +145,7 @@ def swapped(names: Iterable[str]) -> Iterator[None]:
 @contextmanager
 def told(what: str) -> Iterator[None]:
     """Around the first call of compiled code: what numba refuses is an EngineError that names `what`."""
-    errors = numba().core.errors
+    errors = numba_private.errors(numba())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", errors.NumbaWarning)

@@ -47,6 +47,8 @@ HALF_SPLIT = 2  # flags: RoPE pairs (i, i + head_dim/2) instead of (2i, 2i+1)
 MATRIX = 0
 VECTOR = 1
 
+Quantised = tuple[Matrix | Vector, bytes]  # a tensor, and its bytes in an image
+
 _TURN = 1 << 32
 
 assert HEADER_BYTES == 96
@@ -242,8 +244,43 @@ def convert(
     _check_tokenizer(c, tokenizer)
     if shifts is None:
         shifts = calibrate(c, checkpoint.weights, done)
-    tensors: list[tuple[Matrix | Vector, bytes]] = []
-    for field, layer in tensor_names(c):
+    tensors = _quantised(checkpoint)
+    tokenizer_data = pack_tokenizer(tokenizer)
+    rope = rope_increments(c.head_dim).astype("<u4").tobytes()
+    tensors_off = _aligned(HEADER_BYTES)
+    rope_off = _aligned(tensors_off + _ENTRY.size * len(tensors))
+    shifts_off = _aligned(rope_off + len(rope))
+    tokenizer_off = _aligned(shifts_off + 4 * c.layers)
+    entries, end = _placed(tensors, _aligned(tokenizer_off + len(tokenizer_data)))
+    if end >= _TURN:
+        raise BadInput(
+            f"{name}: the image would take {end} bytes, its format ends at {_TURN - 1}: pass a smaller model"
+        )
+
+    header = Header(
+        *(MAGIC, VERSION, HEADER_BYTES, end, 0, checkpoint.crc32),
+        *(c.dim, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.vocab, seq_len, GROUP),
+        *(SHARED if c.shared else 0, BOS, EOS, round(EPS * _TURN)),
+        *(tensors_off, len(entries), rope_off, shifts_off, tokenizer_off, len(tokenizer_data)),
+    )
+    out = bytearray(end)
+    out[:HEADER_BYTES] = header.pack()
+    for at, data in (
+        (tensors_off, b"".join(e.pack() for e in entries)),
+        (rope_off, rope),
+        (shifts_off, np.pad(np.asarray(shifts, np.int8), ((0, 0), (0, 1))).tobytes()),
+        (tokenizer_off, tokenizer_data),
+        *((entry.offset, data) for entry, (_, data) in zip(entries, tensors)),
+    ):
+        out[at : at + len(data)] = data
+    struct.pack_into("<I", out, 12, zlib.crc32(out[CRC_FROM:]))
+    return bytes(out)
+
+
+def _quantised(checkpoint: Checkpoint) -> list[Quantised]:
+    """Every tensor in the order of the table. BadInput for weights that no exponent of a board reaches."""
+    tensors: list[Quantised] = []
+    for field, layer in tensor_names(checkpoint.config):
         values = getattr(checkpoint.weights, field)
         values = values if layer is None else values[layer]
         if values.ndim == 2:
@@ -255,21 +292,16 @@ def convert(
         exponent = tensors[-1][0].exponent
         if abs(exponent) > EXPONENT_MAX:
             raise BadInput(
-                f"{name}: {_place(field, layer)} has weights of up to {np.abs(values).max():.3g}, which need "
-                f"an exponent of {exponent}; a board takes {-EXPONENT_MAX} to {EXPONENT_MAX}: pass a model "
-                "whose training did not diverge"
+                f"{checkpoint.path.name}: {_place(field, layer)} has weights of up to "
+                f"{np.abs(values).max():.3g}, which need an exponent of {exponent}; a board takes "
+                f"{-EXPONENT_MAX} to {EXPONENT_MAX}: pass a model whose training did not diverge"
             )
+    return tensors
 
-    tokenizer_data = pack_tokenizer(tokenizer)
-    rope = rope_increments(c.head_dim).astype("<u4").tobytes()
-    tensors_off = _aligned(HEADER_BYTES)
-    rope_off = _aligned(tensors_off + _ENTRY.size * len(tensors))
-    shifts_off = _aligned(rope_off + len(rope))
-    tokenizer_off = _aligned(shifts_off + 4 * c.layers)
-    offset = _aligned(tokenizer_off + len(tokenizer_data))
 
-    entries: list[Entry] = []
-    weights: list[tuple[int, bytes]] = []
+def _placed(tensors: Sequence[Quantised], offset: int) -> tuple[list[Entry], int]:
+    """Entries of the table for tensors that lie from `offset` on, and where they end."""
+    entries = []
     for tensor, data in tensors:
         if isinstance(tensor, Matrix):
             rows, groups = tensor.scales.shape
@@ -277,32 +309,8 @@ def convert(
         else:
             shape = (1, len(tensor.values), len(data), tensor.exponent, VECTOR, 0)
         entries.append(Entry(offset, *shape))
-        weights.append((offset, data))
         offset = _aligned(offset + len(data))
-    if offset >= _TURN:
-        raise BadInput(
-            f"{checkpoint.path.name}: the image would take {offset} bytes, its format ends at "
-            f"{_TURN - 1}: pass a smaller model"
-        )
-
-    header = Header(
-        *(MAGIC, VERSION, HEADER_BYTES, offset, 0, checkpoint.crc32),
-        *(c.dim, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.vocab, seq_len, GROUP),
-        *(SHARED if c.shared else 0, BOS, EOS, round(EPS * _TURN)),
-        *(tensors_off, len(entries), rope_off, shifts_off, tokenizer_off, len(tokenizer_data)),
-    )
-    out = bytearray(offset)
-    out[:HEADER_BYTES] = header.pack()
-    for at, data in (
-        (tensors_off, b"".join(e.pack() for e in entries)),
-        (rope_off, rope),
-        (shifts_off, np.pad(np.asarray(shifts, np.int8), ((0, 0), (0, 1))).tobytes()),
-        (tokenizer_off, tokenizer_data),
-        *weights,
-    ):
-        out[at : at + len(data)] = data
-    struct.pack_into("<I", out, 12, zlib.crc32(out[CRC_FROM:]))
-    return bytes(out)
+    return entries, offset
 
 
 def with_codecs(image: Image, codecs: Sequence[str]) -> bytes:
@@ -481,7 +489,16 @@ def _parse_header(data: bytes, name: str) -> Header:
         raise bad(
             f"damaged: checksum {crc:08x}, its header says {h.crc32:08x}: copy or convert it again"
         )
-    # The checksum holds, so what follows only guards against a faulty writer.
+    _check_fields(h, name)
+    return h
+
+
+def _check_fields(h: Header, name: str) -> None:
+    """Guards against a faulty writer: the checksum holds. BadInput."""
+
+    def bad(what: str) -> BadInput:
+        return BadInput(f"{name}: {what}")
+
     counts = (h.dim, h.hidden, h.layers, h.heads, h.kv_heads, h.head_dim, h.vocab, h.seq_len)
     if 0 in counts or h.heads * h.head_dim != h.dim or h.heads % h.kv_heads or h.head_dim % 2:
         raise bad(
@@ -508,12 +525,11 @@ def _parse_header(data: bytes, name: str) -> Header:
         offset = getattr(h, f"{field}_off")
         if field == "codecs" and not offset:
             continue
-        if offset < HEADER_BYTES or offset % ALIGN or offset + size > len(data):
+        if offset < HEADER_BYTES or offset % ALIGN or offset + size > h.total_bytes:
             raise bad(
-                f"inconsistent: {field} at {offset} with {size} bytes, in a file of {len(data)} "
+                f"inconsistent: {field} at {offset} with {size} bytes, in a file of {h.total_bytes} "
                 f"(multiples of {ALIGN}): convert the model again"
             )
-    return h
 
 
 def _parse_entries(data: bytes, h: Header, name: str) -> tuple[Entry, ...]:

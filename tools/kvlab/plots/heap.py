@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 
 from commandline.errors import BadInput
 from kvlab.plots.sheet import COLOURS, KIB, save, sheet
@@ -24,18 +28,46 @@ def draw(report: Report, tokens: int, title: str, path: Path) -> None:
     figure, whole = sheet(title, width=10, height=5.8)
     whole.remove()
     stages, telling = figure.subplots(1, 2, sharey=True, width_ratios=(1, 2.2))
+    bands = _bands(report, tokens, stages, telling)
+    line, most = _use(report, tokens, telling)
+    for height, colour, style, text in _limits(report):
+        for axes in (stages, telling):
+            axes.axhline(height, color=colour, linewidth=1.2, linestyle=style)
+        telling.annotate(
+            text, (0, height), textcoords="offset points", xytext=(4, 4), color=colour, fontsize=9
+        )
+        most = max(most, height)
+    stages.set_ylim(0, 1.12 * most)
+    _name_axes(report, tokens, stages, telling)
+    telling.legend(
+        handles=[line, *reversed(bands)],
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        fontsize=9,
+    )
+    save(figure, path)
+
+
+def _bands(report: Report, tokens: int, stages: Axes, telling: Axes) -> list[Artist]:
+    """What came to be live by each mark, in both parts of the picture; of the right one, from below."""
     count = len(report.marks)
     below = 0.0
-    bands = []
+    bands: list[Artist] = []
     for i, mark in enumerate(report.marks):
         grown = mark.live_bytes / KIB - below
         if grown <= 0:
             continue
-        look = {"color": COLOURS[i % len(COLOURS)], "linewidth": 0}
+        look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "linewidth": 0}
         stages.fill_between([i, count], below + grown, below, **look)
         label = f"{mark.label}: {grown:,.1f} KiB"
         bands.append(telling.fill_between([0, tokens], below + grown, below, label=label, **look))
         below += grown
+    return bands
+
+
+def _use(report: Report, tokens: int, telling: Axes) -> tuple[Artist, float]:
+    """The heap in use while it told, in KiB: its line, and the most of it."""
     # Of every so many tokens, evenly spread, the last one included.
     each = tokens / len(report.samples)
     used = [used / KIB for _, used in report.samples]
@@ -46,18 +78,21 @@ def draw(report: Report, tokens: int, title: str, path: Path) -> None:
         linewidth=1.2,
         label="heap in use, garbage included",
     )
+    return line, max(used)
+
+
+def _limits(report: Report) -> list[tuple[float, str, str, str]]:
+    """Height in KiB, colour, style and text of each line that is no measurement."""
     limit = report.heap_limit_bytes / KIB
     lines = [(limit, "crimson", "-", f"the board's heap: {limit:,.1f} KiB")]
     if report.heap_peak_bytes is not None:
         peak = report.heap_peak_bytes / KIB
         lines.append((peak, "black", "--", f"smallest heap it runs in: {peak:,.1f} KiB"))
-    for height, colour, style, text in lines:
-        for axes in (stages, telling):
-            axes.axhline(height, color=colour, linewidth=1.2, linestyle=style)
-        telling.annotate(
-            text, (0, height), textcoords="offset points", xytext=(4, 4), color=colour, fontsize=9
-        )
-    stages.set_ylim(0, 1.12 * max(limit, *used, *(height for height, *_ in lines)))
+    return lines
+
+
+def _name_axes(report: Report, tokens: int, stages: Axes, telling: Axes) -> None:
+    count = len(report.marks)
     stages.set_xlim(0, count)
     names = [textwrap.fill(mark.label.partition(":")[0], NAME_WIDTH) for mark in report.marks]
     stages.set_xticks([i + 0.5 for i in range(count)], names, rotation=90, fontsize=9)
@@ -65,11 +100,3 @@ def draw(report: Report, tokens: int, title: str, path: Path) -> None:
     stages.set_ylabel("heap (KiB, 64-bit objects)")
     telling.set_xlim(0, tokens)
     telling.set_xlabel("tokens told")
-    telling.legend(
-        handles=[line, *reversed(bands)],
-        loc="center left",
-        bbox_to_anchor=(1.01, 0.5),
-        frameon=False,
-        fontsize=9,
-    )
-    save(figure, path)

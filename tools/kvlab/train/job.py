@@ -186,13 +186,11 @@ def read_state(path: Path, settings: dict[str, Any]) -> tuple[int, dict[str, dic
     return step, parts
 
 
+Watch = Callable[[int, int, float, "float | None"], None]
+
+
 def train(
-    job: Job,
-    ready: Prepared,
-    steps: int | None,
-    minutes: float | None,
-    resume: bool,
-    watch: Callable[[int, int, float, float | None], None],
+    job: Job, ready: Prepared, steps: int | None, minutes: float | None, resume: bool, watch: Watch
 ) -> dict[str, Any]:
     """Train and leave a checkpoint in `job.checkpoint`; what it took.
 
@@ -207,52 +205,80 @@ def train(
             raise
         raise BadInput(NEED_JAX) from None
 
-    c = job.config
     settings = job.settings()
-    params, first, spent = llama.initial(c, job.seed), 0, 0.0
+    params, first, spent = llama.initial(job.config, job.seed), 0, 0.0
     state = loop.fresh(params)
     if resume:
         first, parts = read_state(job.state, settings)
         params, state = parts["params"], parts["state"]
         spent = float(parts["clock"]["seconds"])
     batches = data.Batches(ready.streams, ready.shares, job.seed)
-    judged = None
-    if ready.heldout:
-        stream = bpe.stream(ready.tokenizer, ready.heldout, BOS)
-        judged = data.Batches([stream], [1.0], 99)(0, *JUDGED)
-    plan = Plan(steps or LAST_STEPS, job.batch_tokens, c.seq_len)
-    began = time.monotonic() - spent
-
-    def save(done: int, params: Any, state: Any) -> None:
-        clock = {"seconds": time.monotonic() - began}
-        parts = {"params": params, "state": state, "clock": clock}
-        checkpoint.replace(job.checkpoint, checkpoint.pack(c, llama.to_weights(c, params)))
-        checkpoint.replace(job.state, pack_state(settings, done, parts))
-
-    def after(step: int, params: Any, state: Any, nats: float) -> Plan:
-        nonlocal plan
-        done = step + 1
-        if not math.isfinite(nats):
-            raise BadInput(f"step {done} lost its way (loss {nats}): try another --seed")
-        if minutes is not None and plan.steps == LAST_STEPS:
-            steady = time.monotonic() - began < STEADY * 60 * minutes
-            if not steady:
-                plan = Plan(math.ceil(done / STEADY), plan.batch_tokens, plan.seq_len)
-        heldout = None
-        if done % SAVE_EVERY == 0 or done == plan.steps:
-            save(done, params, state)
-            if judged is not None:
-                heldout = float(loop.judge(c, params, judged))
-        watch(done, plan.steps, nats, heldout)
-        return plan
-
-    loop.run(c, params, state, plan, first, batches, after)
+    run = _Run(job, settings, ready, steps, minutes, time.monotonic() - spent, watch)
+    loop.run(job.config, params, state, run.plan, first, batches, run.after)
     return {
-        "steps": plan.steps,
-        "minutes": (time.monotonic() - began) / 60,
+        "steps": run.plan.steps,
+        "minutes": run.seconds / 60,
         "cores": os.cpu_count() or 1,
         "jax": version("jax"),
         "numpy": np.__version__,
         "settings": settings,
-        "config": asdict(c),
+        "config": asdict(job.config),
     }
+
+
+class _Run:
+    """What happens after each step: the plan may be settled, the run stored, the held-out loss told."""
+
+    def __init__(
+        self,
+        job: Job,
+        settings: dict[str, Any],
+        ready: Prepared,
+        steps: int | None,
+        minutes: float | None,
+        began: float,
+        watch: Watch,
+    ) -> None:
+        self.plan = Plan(steps or LAST_STEPS, job.batch_tokens, job.config.seq_len)
+        self._job = job
+        self._settings = settings
+        self._minutes = minutes
+        self._began = began
+        self._watch = watch
+        self._judged = None
+        if ready.heldout:
+            stream = bpe.stream(ready.tokenizer, ready.heldout, BOS)
+            self._judged = data.Batches([stream], [1.0], 99)(0, *JUDGED)
+
+    @property
+    def seconds(self) -> float:
+        """Spent so far, those before a resumption included."""
+        return time.monotonic() - self._began
+
+    def after(self, step: int, params: Any, state: Any, nats: float) -> Plan:
+        """The plan to go on with."""
+        from . import loop
+
+        done = step + 1
+        if not math.isfinite(nats):
+            raise BadInput(f"step {done} lost its way (loss {nats}): try another --seed")
+        if self._minutes is not None and self.plan.steps == LAST_STEPS:
+            steady = self.seconds < STEADY * 60 * self._minutes
+            if not steady:
+                self.plan = Plan(math.ceil(done / STEADY), self.plan.batch_tokens, self.plan.seq_len)
+        heldout = None
+        if done % SAVE_EVERY == 0 or done == self.plan.steps:
+            self._save(done, params, state)
+            if self._judged is not None:
+                heldout = float(loop.judge(self._job.config, params, self._judged))
+        self._watch(done, self.plan.steps, nats, heldout)
+        return self.plan
+
+    def _save(self, done: int, params: Any, state: Any) -> None:
+        from . import llama
+
+        job = self._job
+        parts = {"params": params, "state": state, "clock": {"seconds": self.seconds}}
+        weights = llama.to_weights(job.config, params)
+        checkpoint.replace(job.checkpoint, checkpoint.pack(job.config, weights))
+        checkpoint.replace(job.state, pack_state(self._settings, done, parts))
