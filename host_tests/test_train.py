@@ -571,6 +571,12 @@ def ours(request):
 
 
 @pytest.mark.slow
+def test_the_shipped_tokenizer_is_learned_again(needs_data):
+    learned = data.read_texts([needs_data("corpus/stories.jsonl")]).train
+    made = bpe.pack(bpe.train(learned, 512))
+    assert made == (shipped.FOLDER / "tok512.bin").read_bytes()
+
+
 def test_shipped_image_is_made_from_the_shipped_checkpoint():
     made = load_checkpoint(shipped.checkpoint("stories"))
     assert convert(*made) == shipped.image("stories").read_bytes()
