@@ -1,4 +1,4 @@
-"""sparse on the emulated board: what AV and an append cost beside int8's; Thumb's calls beside plain's."""
+"""sparse on the emulated board: what AV and an append cost beside int8's; calls beside plain's."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import json
 import pytest
 from known_cases import DEVICE
 
-# Instructions of a product in int8's AV, and times int8's at most: of a product in AV, and of an append.
+# Instructions of a product in int8's AV, and times int8's at most: of a product in AV, and of an append. What
+# sparse has of its own is viper's in both sets.
 INT8 = {"viper": 13.0, "thumb": 4.1}
-MOST = {"viper": (2.6, 1.8), "thumb": (2.7, 1.6)}
+MOST = {"viper": (2.6, 1.8), "thumb": (8.1, 5.9)}
 
 
 @pytest.mark.parametrize("name", MOST)
-def test_a_bitmap_costs_less_than_twice_as_much_again(name: str, qemu) -> None:
+def test_what_a_bitmap_costs(name: str, qemu) -> None:
     found = json.loads(qemu.run(DEVICE / "sparse_cost.py", [name], timeout=300))
     int8, sparse = found["int8"], found["sparse"]
     most_av, most_append = MOST[name]
@@ -25,7 +26,7 @@ def test_a_bitmap_costs_less_than_twice_as_much_again(name: str, qemu) -> None:
     print(f"{name}, append of 32 values: {sparse['append']:.0f} instructions, int8 {int8['append']:.0f}")
 
 
-def test_every_call_of_a_thumb_kernel(qemu) -> None:
+def test_every_call_of_the_set_with_int8s_assembler(qemu) -> None:
     """Every third shape: the unix port has run all of them with viper."""
     said = qemu.run(DEVICE / "kernel_twins.py", ["thumb", "sparse", 3], arch="armv6m", timeout=300)
     assert int(said) > 2500

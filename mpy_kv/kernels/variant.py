@@ -10,14 +10,16 @@ from .family import Family
 
 class Variant(Family):
     """`codec`: the element type; its kernels `own` lie in `package` and `folder`, as a Family's do. `added`:
-    those of them that the base has not."""
+    those of them that the base has not. `assembled`: some of them are in Thumb assembler; if none is, the set
+    "thumb" has the base's, and its own from viper."""
 
-    def __init__(self, package, folder, base, codec, own, added=()):
+    def __init__(self, package, folder, base, codec, own, added=(), assembled=True):
         Family.__init__(self, package, folder, base.names + added)
         self._twins = base._twins
         self._base = base
         self._codec = codec
         self._own = own
+        self._assembled = assembled
         self._others = tuple([name for name in base.names if name not in own])
 
     def plain(self):
@@ -43,14 +45,15 @@ class Variant(Family):
         return {name: getattr(kernels, name) for name in self._others}
 
     def _viper(self, skip=()):
-        return self._mixed("viper", Family._viper, skip)
+        return self._mixed("viper", Family._viper, Family._viper, skip)
 
     def _thumb(self, skip=()):
-        return self._mixed("thumb", Family._thumb, skip)
+        own = Family._thumb if self._assembled else Family._viper
+        return self._mixed("thumb", Family._thumb, own, skip)
 
-    def _mixed(self, name, load, skip):
+    def _mixed(self, name, load, load_own, skip):
         """Functions of the set of that name: the base's, then its own over them."""
         found = self._base._found.get(name)
         functions = dict(load(self._base, self._own)) if found is None else self._rest(found)
-        functions.update(load(self, self._others + tuple(skip)))
+        functions.update(load_own(self, self._others + tuple(skip)))
         return functions

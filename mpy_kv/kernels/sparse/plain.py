@@ -1,4 +1,4 @@
-"""The kernels of sparse in plain integers: the definition that viper and Thumb must match bit for bit.
+"""The kernels of sparse in plain integers: the definition that viper must match bit for bit.
 
 encode and av; the others are those of int8 (mpy_kv/kernels/plain.py, whose bounds hold here). Stored: K as in
 int8; V as the package says.
