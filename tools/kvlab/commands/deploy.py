@@ -80,7 +80,10 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
 @options.model_option(shipped.NAMES[0], default=str(DEFAULT_MODEL))
 @options.tokenizer_option
 @click.option(
-    "--mpy", is_flag=True, help="Copy compiled modules: the board then needs no heap to compile them."
+    "--mpy",
+    is_flag=True,
+    help="Copy compiled modules: the board then needs no heap to compile them. They have no line numbers:"
+    " tracebacks tell module and function.",
 )
 @click.option(
     "--model-in",
