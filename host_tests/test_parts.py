@@ -26,7 +26,7 @@ from kvlab.deploy.files import File
 from kvlab.deploy.remote import Blank, Remote, Space
 from kvlab.engine import catalogue
 from kvlab.parts import ask, closure
-from kvlab.parts.table import BASE, HOST_ONLY, PARTS, REGISTRIES
+from kvlab.parts.table import BASE, HOST_ONLY, PARTS, REGISTRIES, SOURCES_ONLY
 from kvlab.paths import BOARDS, ROOT
 from mpy_kv.codecs import NAMES
 from mpy_kv.eviction import POLICIES
@@ -267,6 +267,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("story")
     tree = compiled.tree("armv6m")
     for name in closure.of_parts([], "stories"):
+        if name in SOURCES_ONLY:
+            continue
         target = (folder / closure.file_of(name)).with_suffix(".mpy")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(tree / target.relative_to(folder), target)
@@ -396,7 +398,8 @@ def test_deploy_copies_what_the_app_uses(dry) -> None:
 def test_deploy_adds_what_is_asked_for(dry, options: list[str], parts: list[str]) -> None:
     figures, _ = dry("--mpy", *options)
     assert set(figures["parts"]) == {"core", "int8", *parts}
-    assert copied_modules(figures) == closure.of_parts(parts, "stories")
+    modules = closure.of_parts(parts, "stories")
+    assert copied_modules(figures) == [name for name in modules if name not in SOURCES_ONLY]
     figures, _ = dry("--app", "none", *options)
     assert copied_modules(figures) == closure.of_parts(parts)
 

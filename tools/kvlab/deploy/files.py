@@ -12,6 +12,7 @@ from kvlab.boards import Board
 from kvlab.deploy import NO_APP
 from kvlab.deploy.identity import Identity
 from kvlab.parts import closure
+from kvlab.parts.table import SOURCES_ONLY
 from unix_port import compiled
 from unix_port.port import PortError
 
@@ -37,7 +38,8 @@ def modules(app: str, found: Identity, mpy: bool, parts: Sequence[str] | None = 
     """
     if mpy:
         return _compiled(app, found, parts)
-    return [File(f"{LIB}/{name}", path.read_bytes()) for name, path in _sources(app, found, parts)]
+    found_here = _sources(app, found, parts)
+    return [File(f"{LIB}/{closure.file_of(name)}", path.read_bytes()) for name, path in found_here]
 
 
 def main(board: Board) -> File:
@@ -51,7 +53,7 @@ def owned(app: str) -> list[str]:
 
 
 def _sources(app: str, found: Identity, parts: Sequence[str] | None) -> Iterator[tuple[str, Path]]:
-    """Files of the modules as a board has them, and where they are here."""
+    """The modules by name, and where they are here."""
     if parts is None or not found.arch:  # without native code mpy_kv/__init__.py loads files of many parts
         names = [*closure.all_of(PACKAGE), *([] if app == NO_APP else closure.all_of(app))]
     else:
@@ -59,7 +61,7 @@ def _sources(app: str, found: Identity, parts: Sequence[str] | None) -> Iterator
     for name in names:
         path = closure.find(name)
         if path is not None and compiled.suits(path, found.arch):
-            yield closure.file_of(name), path
+            yield name, path
 
 
 def _compiled(app: str, found: Identity, parts: Sequence[str] | None) -> list[File]:
@@ -71,10 +73,12 @@ def _compiled(app: str, found: Identity, parts: Sequence[str] | None) -> list[Fi
         raise BadInput(f"--mpy: {error}") from error
     files = []
     for name, _ in _sources(app, found, parts):
-        name = f"{name.removesuffix('.py')}.mpy"
-        data = (tree / name).read_bytes()
+        if parts is not None and name in SOURCES_ONLY:
+            continue
+        file = f"{closure.file_of(name).removesuffix('.py')}.mpy"
+        data = (tree / file).read_bytes()
         _check_header(data, found)
-        files.append(File(f"{LIB}/{name}", data))
+        files.append(File(f"{LIB}/{file}", data))
     return files
 
 
