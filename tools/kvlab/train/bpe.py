@@ -7,8 +7,8 @@ what `words` makes of a text: then whole texts may be encoded word by word.
 
 Learned here and by no library, because the tokenizer that ships must come out again, byte for byte (a test
 holds it to that). `tokenizers` 0.23 learns the same 196 merges of the same words, but of equally frequent
-ones takes the pair of smaller ids first, so that five ranks differ; `sentencepiece` 0.2 has other words and other
-pieces. A rank that differs is another id, of which the shipped models know nothing.
+ones takes the pair of smaller ids first, so that five ranks differ; `sentencepiece` 0.2 has other words and
+other pieces. A rank that differs is another id, of which the shipped models know nothing.
 """
 
 from __future__ import annotations
