@@ -14,7 +14,8 @@ import pytest
 from kv_reference import attention, quantise_query
 from test_attention import LIMIT
 
-from mpy_kv import Geometry, KVCache, codecs, kernels
+from kvlab.element_types import NAMES, SEALED
+from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import BadArgument, CacheFull, StepError
 from mpy_kv.eviction import tokens
@@ -25,7 +26,7 @@ from mpy_kv.sealed import SealedGeometry
 
 SHAPE: dict[str, Any] = {"layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 8}
 WIDTH, Q_ROW = 16, 32
-CODECS = [name for name in codecs.NAMES if name != "int4"]
+CODECS = [name for name in NAMES if name != SEALED]
 
 
 def vector(tag: int, layer: int, part: int, count: int) -> array:

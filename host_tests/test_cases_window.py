@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from known_cases import RUNTIMES, result
 
+from kvlab.element_types import NAMES
 from mpy_kv import Geometry, KVCache, geometry_for, kernels
-from mpy_kv.codecs import NAMES
 from mpy_kv.errors import BadArgument, CacheFull, KVError
 from mpy_kv.mixed import MixedGeometry
 from mpy_kv.paged import PagedGeometry

@@ -193,7 +193,7 @@ def test_two_widths_are_those_of_their_geometries():
     # int4: of 40 tokens the first block of 16 is sealed, 24 are in int8
     sealed = 2 * 16 * (16 + 8) + 4 * 64 + 2 * 2 + 16 * 4
     assert kv_bytes(changes, "int4", 40) == 4 * (24 * 2 * (32 + 2 + 16 + 1) + sealed)
-    for codec in sizes.CODECS:
+    for codec in sizes.TYPES:
         one = geometry_for(codec, 4, 4, 2, 32, capacity=40)
         assert kv_bytes({"head_dim": 32, "v_head_dim": 32}, codec, 40) == one.kv_bytes(40)
         need = sizes.need(config(**changes), 40, codec)

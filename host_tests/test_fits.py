@@ -9,11 +9,11 @@ import qemu_fixtures
 
 from commandline.errors import BadInput
 from kvlab import boards, cli, shipped, story
+from kvlab.element_types import NAMES
 from kvlab.models.llama2c import Config
 from kvlab.plan import measure, planner, program, targets
 from kvlab.plan.planner import Question
 from mpy_kv.budget import setup
-from mpy_kv.codecs import NAMES
 from mpy_kv.eviction.tokens import POLICIES
 from mpy_kv.geometry import Geometry
 

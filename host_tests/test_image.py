@@ -17,7 +17,6 @@ import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from stories import checks
 from stories.errors import ImageError
 from stories.image import Image as BoardImage
 from stories_fixtures import patched
@@ -25,15 +24,14 @@ from tiny_model import tiny_tokens, tiny_weights, tokenizer_bytes, write_tiny
 
 from commandline.errors import BadInput
 from kvlab import cli, paths
+from kvlab.element_types import IN_IMAGES
 from kvlab.models import image
 from kvlab.models.calibrate import calibrate, shift_for
 from kvlab.models.image import Entry, Image, convert, rope_increments, row_bytes, tensor_names, with_codecs
 from kvlab.models.limits import (
-    CACHE_CODECS,
     EPS_Q32_MAX,
     EXPONENT_MAX,
     LIMITS,
-    SEALED_CODEC,
     SHIFT_MAX,
     TEXT_BYTES_MAX,
     TOKEN_BYTES_MAX,
@@ -283,7 +281,7 @@ def test_element_types_are_a_section_at_the_end(small):
         assert sum(each.sections().values()) == len(each.data)
     again = with_codecs(made, ["int8", "int8-int4"])
     assert again == with_codecs(small, ["int8", "int8-int4"])
-    for name in CACHE_CODECS:
+    for name in IN_IMAGES:
         assert Image.parse(with_codecs(small, [name] * 2)).codecs == (name,) * 2
 
 
@@ -433,14 +431,15 @@ def test_the_limit_of_epsilon_is_the_app_s(micro):
 
 
 def test_the_element_types_are_the_app_s(small):
-    assert (checks.CODECS, checks.SEALED) == (CACHE_CODECS, SEALED_CODEC)
+    for name in IN_IMAGES:
+        assert BoardImage(with_codecs(small, [name] * 2)).codec == name
     assert BoardImage(small.data).codec == "int8"
     for codecs, want in ((["sparse"] * 2, "sparse"), (["int8", "float16"], ["int8", "float16"])):
         assert BoardImage(with_codecs(small, codecs)).codec == want
     data = with_codecs(small, ["int8", "int8-int4"])
     at = len(small.data)
     for bad, said in (
-        (patched(data, at + 1, "B", len(CACHE_CODECS)), "element type 5 of layer 1: this program knows 0..4"),
+        (patched(data, at + 1, "B", len(IN_IMAGES)), "element type 5 of layer 1: this program knows 0..4"),
         (patched(data, at, "B", 4), "element type int4 in some layers"),
         (patched(data, 76, "I", at + 1), f"element types at {at + 1}, 2 bytes"),
         (patched(data, 76, "I", at + 16), f"element types at {at + 16}, 2 bytes: not inside"),

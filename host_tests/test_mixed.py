@@ -21,8 +21,8 @@ from sampling import Sampled
 import mpy_kv.cache
 import mpy_kv.mixed
 import mpy_kv.sequence
+from kvlab.element_types import NAMES
 from mpy_kv import Geometry, KVCache, cache_for, geometry_for, kernels
-from mpy_kv.codecs import NAMES
 from mpy_kv.errors import BadArgument, StepError
 from mpy_kv.kernels import params
 from mpy_kv.mixed import MixedCache, MixedGeometry

@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from kvlab.element_types import NAMES
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.codecs import NAMES
 from mpy_kv.errors import CacheFull, KVError, OutOfRange, StepError
 from mpy_kv.mixed import MixedCache, MixedGeometry
 

@@ -24,11 +24,11 @@ from kvlab.deploy import cost, files, identity, link, plan
 from kvlab.deploy.deployment import Deployment, Wish
 from kvlab.deploy.files import File
 from kvlab.deploy.remote import Blank, Remote, Space
+from kvlab.element_types import NAMES
 from kvlab.engine import catalogue
 from kvlab.parts import ask, closure
 from kvlab.parts.table import BASE, HOST_ONLY, PARTS, REGISTRIES, SOURCES_ONLY
 from kvlab.paths import BOARDS, ROOT
-from mpy_kv.codecs import NAMES
 from mpy_kv.eviction import POLICIES
 from unix_port import compiled, port
 

@@ -15,11 +15,11 @@ from tiny_model import write_tiny
 
 from commandline.errors import BadInput
 from kvlab import boards, cli, profiles, shipped
+from kvlab.element_types import NAMES
 from kvlab.models import image as images
 from kvlab.plan import models, planner, program, sizes, targets
 from kvlab.plan.planner import Question, pack
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.codecs import NAMES
 
 KIB, MIB = 1024, 1024**2
 STORIES = models.find("stories260k")
@@ -585,10 +585,10 @@ def test_element_types_that_a_policy_cannot_have_are_named(kvlab):
     words = ("--model", "stories", "--board", "rp2040")
     out, figures = kvlab(*words, "--policy", "lru-peak")[1::2]
     assert re.search(r"^ int4 +not with --policy lru-peak *$", out, re.M)
-    assert figures["by_codec"].keys() == planner.CODECS.keys() - {"int4"}
+    assert figures["by_codec"].keys() == planner.TYPES.keys() - {"int4"}
     out, figures = kvlab(*words, "--policy", "window")[1::2]
     assert "not with" not in out
-    assert figures["by_codec"].keys() == planner.CODECS.keys()
+    assert figures["by_codec"].keys() == planner.TYPES.keys()
 
 
 ROOM = ("largest context", "most requests at once", "largest window")

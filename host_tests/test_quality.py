@@ -11,8 +11,8 @@ from tiny_model import write_tiny
 
 from kvlab import judging, paths, shipped
 from kvlab.docs.producers import quality as pages
+from kvlab.element_types import IN_IMAGES, NAMES, SEALED
 from kvlab.models.image import Image, with_codecs
-from kvlab.models.limits import CACHE_CODECS, SEALED_CODEC
 from kvlab.models.llama2c import BOS, read_checkpoint
 from kvlab.models.load import load_checkpoint, load_image
 from kvlab.models.reference import Reference
@@ -21,7 +21,6 @@ from kvlab.quality import cache, gate, ranges, score, text, trials
 from kvlab.quality.harness import Harness
 from kvlab.quality.kinds import CODECS, Arrangement
 from kvlab.quality.score import Sums, compare, figures
-from mpy_kv.codecs import NAMES
 from mpy_kv.mixed import MixedGeometry
 
 
@@ -241,7 +240,7 @@ def test_the_gate_stays_within_its_budget(model):
         steps = []
         found = chooser.choose(steps.append)
         assert found.kld <= budget
-        held = [uniform[name] for name in gate.HELD]
+        held = [uniform[name] for name in gate.IN_IMAGES]
         assert found.bytes <= min(each.bytes for each in held if each.kld <= budget)
         assert sum(steps) <= chooser.steps
         assert all(kld > budget for kld in chooser.refused.values())
@@ -254,7 +253,7 @@ def test_the_gate_stays_within_its_budget(model):
                 assert changed.kld > budget
         assert set(found.codecs) <= set(NAMES)
         assert found.bytes == Arrangement.of(found.codecs, one.shape).bytes(48).exact
-    least = min(uniform[name].kld for name in gate.HELD)
+    least = min(uniform[name].kld for name in gate.IN_IMAGES)
     assert gate.Gate(one, least / 2, 48).choose() is None
 
 
@@ -271,8 +270,8 @@ def test_the_gate_chooses_among_what_devices_have(model, monkeypatch):
 
 
 def test_a_device_s_names_are_those_of_an_image_and_a_cache():
-    assert set(gate.HELD) <= set(CACHE_CODECS) & set(CODECS)
-    assert set(gate.OF_A_LAYER) == set(gate.HELD) - {SEALED_CODEC}
+    assert set(IN_IMAGES) <= set(CODECS)
+    assert set(gate.OF_A_LAYER) == set(gate.IN_IMAGES) - {SEALED}
     for name in gate.OF_A_LAYER:
         assert MixedGeometry(1, 2, 1, 8, codec=[name]).token_bytes() > 0
 

@@ -18,7 +18,8 @@ from stories import app, many
 from stories_fixtures import tiny
 
 from kvlab import boards, cli, paths, shipped, story
-from mpy_kv import Geometry, codecs
+from kvlab.element_types import HELD
+from mpy_kv import Geometry
 from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import BadArgument
 from mpy_kv.eviction.tokens import POLICIES
@@ -41,7 +42,7 @@ LEAST_KNOWN = 0.8
 
 # Every telling of the shipped model in this file.
 SHORT = ("--tokens", 2)
-OF_CODEC = {codec: ("--codec", codec, "--window", BUDGET) for codec in codecs.NAMES if codec != "float32"}
+OF_CODEC = {codec: ("--codec", codec, "--window", BUDGET) for codec in HELD}
 OF_POLICY = {policy: ("--policy", policy, "--budget", BUDGET) for policy in POLICIES}
 OF_BOTH = {
     codec: ("--policy", "window-lru", "--budget", BUDGET, "--codec", codec)

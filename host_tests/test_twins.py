@@ -12,7 +12,7 @@ import pytest
 from jobs import Job
 
 from field_tables import tables
-from mpy_kv.geometry import SPARSE_GROUP, Geometry, default_group
+from mpy_kv.geometry import CODECS, Geometry, default_group
 from mpy_kv.kernels import params
 
 PACKAGE = Path(params.__file__).parents[1]
@@ -26,7 +26,7 @@ def random_job(seed: int, codec: str = "int8") -> Job:
     heads = kv_heads * int(rng.choice([1, 1, 2, 3]))
     head_dim = int(rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 33, 48, 64]))
     width = kv_heads * head_dim
-    most = SPARSE_GROUP if codec == "sparse" else width
+    most = CODECS[codec][2] if codec == "sparse" else width
     fitting = [g for g in range(1, most + 1) if width % g == 0 and (head_dim % g == 0 or g % head_dim == 0)]
     if codec == "sparse":
         fitting = fitting[-3:]  # of fewer than four values none is dropped

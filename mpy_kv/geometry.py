@@ -9,15 +9,17 @@ _MAX_TOKENS = 1 << 26  # of a plan; what a cache can attend at once is MAX_VISIB
 MAX_VISIBLE = 1 << 19  # weights sum to < 2^(19 + 27), kept as 16 + 30 bits
 MAX_BYTES = 1 << 30  # offsets are small ints on 32-bit boards
 
-# Element types: bits of a value in K and in V, and whether a group of values has a scale.
+# Every element type, by name; no other list names them. Bits of a value in K and in V; the most values that
+# share a scale, 0 where there are no scales; the byte that names the type in a board image, or None.
+# Its kernels are the package kernels/NAME (of int8 kernels/ itself), what reads it back is codecs/NAME.
 CODECS = {
-    "int8": (8, 8, True),
-    "int8-int4": (8, 4, True),
-    "float16": (16, 16, False),
-    "float32": (32, 32, False),
-    "sparse": (8, 7, True),  # of values: a bit of the bitmap, and three quarters of 8
+    "float32": (32, 32, 0, None),
+    "float16": (16, 16, 0, 2),
+    "int8": (8, 8, 1 << 20, 0),
+    "int8-int4": (8, 4, 1 << 20, 1),
+    "int4": (4, 4, 32, 4),  # in blocks of all layers' tokens: mpy_kv/sealed
+    "sparse": (8, 7, 32, 3),  # of values: a bit of the bitmap, which is one word, and three quarters of 8
 }
-SPARSE_GROUP = 32  # values of a sparse group at most: its bitmap is one word
 
 SINKS = 4  # of a window, unless others are asked for (DESIGN.md, "The ring and its spare slot")
 
@@ -92,10 +94,9 @@ class Geometry:
                 "(mpy_kv.geometry_for finds it)"
             )
         if not isinstance(codec, str) or codec not in CODECS:
-            known = ", ".join(sorted(CODECS))
-            raise BadArgument("codec %r is unknown; known: %s; to geometry_for int4 too" % (codec, known))
+            raise BadArgument("codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS))))
         self.codec = codec
-        bits, v_bits, scaled = CODECS[codec]
+        bits, v_bits, most_group, _ = CODECS[codec]
         if capacity is None:
             self.window = whole("window", 256 if window is None else window, 1, _MAX_TOKENS)
             self.sinks = whole("sinks", SINKS if sinks is None else sinks, 0, _MAX_TOKENS - self.window)
@@ -119,30 +120,28 @@ class Geometry:
         n = kv_heads * head_dim
         self.width = n  # values of one K or V vector
         limit = whole("group_limit", group_limit, 1, 4096)
-        if not scaled:
+        if not most_group:
             if group is not None:
                 raise BadArgument("group %r: %s has no scales" % (group, codec))
             group = n
         elif group is None:
-            if codec == "sparse":
-                limit = min(limit, SPARSE_GROUP)
-            group = default_group(kv_heads, head_dim, limit)
+            group = default_group(kv_heads, head_dim, min(limit, most_group))
         whole("group", group, 1, n)
         if n % group or (head_dim % group and group % head_dim):
             raise BadArgument(
                 "group %d must divide kv_heads*head_dim = %d and divide, or be a multiple of, "
                 "head_dim %d" % (group, n, head_dim)
             )
-        if codec == "sparse" and group > SPARSE_GROUP:
+        if most_group and group > most_group:
             raise BadArgument(
-                "group %d: sparse takes at most %d, a bitmap of one word" % (group, SPARSE_GROUP)
+                "group %d: %s takes at most %d, a bitmap of one word" % (group, codec, most_group)
             )
         self.group = group
-        self.groups = n // group if scaled else 0
+        self.groups = n // group if most_group else 0
 
         # A row is one head's head_dim codes, cut into slices that have one scale each; slices
         # start on a word so that the kernels read whole words.
-        self.slice_width = min(group, head_dim) if scaled else head_dim
+        self.slice_width = min(group, head_dim) if most_group else head_dim
         self.slices = head_dim // self.slice_width
         self.slice_bytes = _up(self.slice_width * bits, 32) // 8
         self.v_slice_bytes = _up(self.slice_width * v_bits, 32) // 8
@@ -205,7 +204,7 @@ class Geometry:
 
     def token_bytes(self):
         """Codes and scales of one token in all layers: whole bytes a slice, padding not counted."""
-        bits, v_bits, _ = CODECS[self.codec]
+        bits, v_bits = CODECS[self.codec][:2]
         if self.kept:
             return self.layers * (self.width + self.groups * ((self.group + 7) // 8 + self.kept + 4))
         codes = (_up(self.slice_width * bits, 8) + _up(self.slice_width * v_bits, 8)) // 8

@@ -128,7 +128,7 @@ def layer_blocks(g, arena):
 def attention(g, first, runs=3):
     """The parameters `a`; first: what the geometry's offsets of scratch count from; runs: the most there can
     be, 3 of a ring."""
-    k_bits, v_bits, _ = CODECS["int8" if g.sealed else g.codec]
+    k_bits, v_bits = CODECS["int8" if g.sealed else g.codec][:2]
     apart = k_bits != v_bits
     # Sparse's av() has three of its own before V's runs, see kernels/sparse.
     own = (g.heads // g.kv_heads * g.query_bytes, g.group, g.v_group_stride) if g.kept else ()

@@ -7,10 +7,8 @@ Protocol, which being "k" or "v", at_codes and at_scales the offsets of head 0 a
 Reading allocates: it is for tests, snapshots and tools; storing is kernels.encode.
 """
 
-# Element types a cache can have.
-NAMES = ("int8", "int8-int4", "sparse", "float16", "float32", "int4")
 
 
 def named(name):
-    """The codec of that name, one of NAMES."""
+    """The codec of an element type, by its name in geometry.CODECS."""
     return __import__(__name__ + "." + name.replace("-", "_"), None, None, ("x",))

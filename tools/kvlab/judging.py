@@ -10,6 +10,7 @@ from typing import Any
 from commandline import files
 from commandline.errors import BadInput, FellShort
 from kvlab import output, paths, shipped
+from kvlab.element_types import EXACT
 from kvlab.models.image import with_codecs
 from kvlab.models.load import load_image
 from kvlab.quality import cache, measure, policies
@@ -17,7 +18,6 @@ from kvlab.quality import text as texts
 from kvlab.quality.codecs import Refused
 from kvlab.quality.defaults import BUDGETS, TOKENS
 from kvlab.quality.harness import Harness
-from kvlab.quality.kinds import EXACT
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from commandline.errors import BadInput, FellShort
-from kvlab import emulators, paths
+from kvlab import element_types, emulators, paths
 from kvlab.boards import Board
 from unix_port import launcher
 
@@ -21,7 +21,7 @@ _COMPLAINT = "stories: error: "
 _FIGURES = "figures"  # the file the app writes them to
 RING = "window"  # the policy that drops the oldest
 USUAL_SINKS = 4  # what the app takes unless it is told
-USUAL_CODEC = "int8"  # the same, where the model's image names no other
+USUAL_CODEC = element_types.USUAL  # the same, where the model's image names no other
 USUAL_WINDOW = 256  # the same, where the board's main.py asks for no other
 
 

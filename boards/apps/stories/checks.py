@@ -7,6 +7,8 @@ functions. Raises ImageError saying what is wrong with which numbers.
 import struct
 from binascii import crc32
 
+from mpy_kv.geometry import CODECS
+
 from .errors import ImageError
 from .image import ATT_NORM, FFN_NORM, LAYER_TENSORS
 from .kernels import GROUP, MAX_GROUPS
@@ -15,10 +17,6 @@ HEADER_BYTES = 96
 VERSION = 1
 
 _MATRIX, _VECTOR = 0, 1
-
-# Element types of a cache by the byte that names one; SEALED is of all layers or of none.
-CODECS = ("int8", "int8-int4", "float16", "sparse", "int4")
-SEALED = "int4"
 
 
 def header(image, have):
@@ -144,18 +142,19 @@ def shifts(image):
 def codec(image):
     """Element type of the cache: a name, or where layers differ a list of one each; int8 if none is named."""
     if image.codecs_at == 0:
-        return CODECS[0]
+        return "int8"
+    known = {of[3]: name for name, of in CODECS.items()}  # by the byte; None is of a type that has none
     names = []
     for layer, each in enumerate(image.bytes_at(image.codecs_at, image.layers)):
-        if each >= len(CODECS):
+        if each not in known:
             raise ImageError(
-                "element type %d of layer %d: this program knows 0..%d" % (each, layer, len(CODECS) - 1)
+                "element type %d of layer %d: this program knows 0..%d" % (each, layer, len(known) - 2)
             )
-        names.append(CODECS[each])
+        names.append(known[each])
     if names.count(names[0]) == len(names):
         return names[0]
-    if SEALED in names:
-        raise ImageError("element type %s in some layers: it takes all or none" % SEALED)
+    if "int4" in names:
+        raise ImageError("element type int4 in some layers: it takes all or none")
     return names
 
 

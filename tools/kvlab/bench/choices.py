@@ -7,10 +7,10 @@ from typing import Any
 
 from kvlab.bench import targets
 from kvlab.bench.targets import Steps
+from kvlab.element_types import HELD as CODECS
 from mpy_kv.eviction.tokens import POLICIES
 
 SETS = ("thumb", "viper")
-CODECS = ("float16", "int8", "int8-int4", "int4", "sparse")
 RING = "ring"
 
 STEPS = len(SETS) * (len(CODECS) + 1 + len(POLICIES))

@@ -11,9 +11,9 @@ from commandline.errors import BadInput, did_you_mean
 from kvlab import boards, options, output, paths, shipped
 from kvlab.boards import Board
 from kvlab.deploy import APPS, NO_APP, PLACES
+from kvlab.element_types import NAMES
 from kvlab.parts import ask
 from kvlab.parts.table import PARTS
-from mpy_kv.codecs import NAMES
 from mpy_kv.eviction import tokens
 
 if TYPE_CHECKING:  # mpremote is slow to import, and --help does without

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kvlab import output
+from kvlab.element_types import NAMES, USUAL
 from kvlab.plan import sizes
 from kvlab.plan.shape import Model
 
@@ -32,6 +33,7 @@ def command(name: str | None, json_path: Path | None) -> None:
         output.write_json(json_path, {"models": [figures(model) for model in known]})
 
 
+COLUMNS = ("float16", USUAL)  # the element types that the table has room for
 HEADER = (
     "model",
     "layers",
@@ -39,8 +41,8 @@ HEADER = (
     "heads",
     "window",
     "context",
-    "KV of a token, float16",
-    "int8",
+    f"KV of a token, {COLUMNS[0]}",
+    *COLUMNS[1:],
     "parameters",
 )
 
@@ -56,7 +58,7 @@ def _row(m: Model) -> tuple[str, ...]:
         heads,
         f"{local[0]:,} tokens in {len(local)}" if local else "",
         f"{m.seq_len:,} tokens" if m.seq_len else "",
-        *(f"{sizes.need(m, 1, codec).kv_bytes:,} B" for codec in ("float16", "int8")),
+        *(f"{sizes.need(m, 1, codec).kv_bytes:,} B" for codec in COLUMNS),
         f"{m.parameters:,}" if m.parameters else "",
     )
 
@@ -66,5 +68,5 @@ def figures(m: Model) -> dict[str, Any]:
         **asdict(m),
         "windows": m.windows,
         "values_per_token": m.values_per_token,
-        "kv_bytes_per_token": {codec: sizes.need(m, 1, codec).kv_bytes for codec in sizes.CODECS},
+        "kv_bytes_per_token": {codec: sizes.need(m, 1, codec).kv_bytes for codec in NAMES},
     }

@@ -8,11 +8,12 @@ import click
 
 from commandline.errors import BadInput, FellShort
 from kvlab import boards, options, output, profiles, story
+from kvlab.element_types import NAMES
 from kvlab.plan import planner, targets
 from kvlab.plan.planner import MOST_TOKENS as MOST
 from kvlab.plan.program import RING
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import CODECS, WEIGHTS, WEIGHTS_GROUP, Layers, weight_bits
+from kvlab.plan.sizes import WEIGHTS, WEIGHTS_GROUP, Layers, weight_bits
 from mpy_kv.eviction import tokens as tokens_kept
 from mpy_kv.geometry import SINKS
 
@@ -40,7 +41,7 @@ from mpy_kv.geometry import SINKS
     help="Tokens of a request [default: as many as --window and --sinks show; on a board the app's window].",
 )
 @click.option(
-    "--codec", type=click.Choice(list(CODECS)), help="How a value is stored [default: the profile's, int8]."
+    "--codec", type=click.Choice(NAMES), help="How a value is stored [default: the profile's, int8]."
 )
 @click.option(
     "--window",
@@ -225,7 +226,7 @@ def show(found: planner.Plan) -> None:
             )
             for codec, size in found.by_codec.items()
         ]
-        + [(codec, f"not with --policy {q.policy}") for codec in CODECS if codec not in found.by_codec],
+        + [(codec, f"not with --policy {q.policy}") for codec in NAMES if codec not in found.by_codec],
     )
     for text in found.warnings:
         click.echo(f"- warning: {text}")

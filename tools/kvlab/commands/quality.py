@@ -14,6 +14,7 @@ import click
 from commandline import files
 from commandline.errors import BadInput, FellShort, did_you_mean
 from kvlab import options, output, paths
+from kvlab.element_types import EXACT, NAMES
 from kvlab.quality.defaults import BUDGETS, TOKENS
 
 if TYPE_CHECKING:  # slow to import: each function takes what it needs
@@ -80,7 +81,7 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
 )
 @click.option(
     "--policy-codec",
-    default="float32",
+    default=EXACT,
     show_default=True,
     metavar="NAME",
     help="How keys and values are stored under the policies.",
@@ -160,7 +161,7 @@ def command(
 
     if no_plot and out_dir is not None:
         raise BadInput("--no-plot: is at odds with --out; name one of them")
-    codecs = _names("--codecs", codec_names, [name for name in kinds.CODECS if name != kinds.EXACT])
+    codecs = _names("--codecs", codec_names, [name for name in kinds.CODECS if name != EXACT])
     chosen = _names("--policies", policy_names, [*policies.POLICIES, trials.COMPRESS])
     under = _names("--policy-codec", policy_codec, list(kinds.CODECS))
     if len(under) != 1:
@@ -404,7 +405,6 @@ def _draw(
         return
     from kvlab.plots import quality_budget, quality_frontier, quality_keys
     from kvlab.quality import kinds, policies, ranges
-    from mpy_kv.codecs import NAMES
 
     frontier, budget, keys = pictures
     of = f"{figures['model']}, {figures['tokens']:,} tokens: {figures['text']}"

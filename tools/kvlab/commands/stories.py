@@ -12,8 +12,8 @@ import click
 from commandline.errors import BadInput
 from kvlab import options, output, paths, shipped, story
 from kvlab.boards import Board
+from kvlab.element_types import NAMES
 from kvlab.options import Decimal
-from mpy_kv.codecs import NAMES
 
 if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     from kvlab import many

@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commandline.errors import BadInput
+from kvlab.element_types import IN_IMAGES, SEALED
 
 from .calibrate import calibrate
 from .limits import (
-    CACHE_CODECS,
     EPS_Q32_MAX,
     EXPONENT_MAX,
     LIMITS,
-    SEALED_CODEC,
     SHIFT_MAX,
     TEXT_BYTES_MAX,
     TOKEN_BYTES_MAX,
@@ -318,7 +317,7 @@ def with_codecs(image: Image, codecs: Sequence[str]) -> bytes:
 
     Raises BadInput for what an image cannot name.
     """
-    ids = bytes(CACHE_CODECS.index(name) if name in CACHE_CODECS else 255 for name in codecs)
+    ids = bytes(IN_IMAGES.index(name) if name in IN_IMAGES else 255 for name in codecs)
     if len(ids) != image.config.layers:
         raise BadInput(f"{image.name}: {len(ids)} element types for {image.config.layers} layers")
     _parse_codecs(ids, image.name)
@@ -576,15 +575,15 @@ def _check_shifts(shifts: NDArray[np.int8], name: str) -> None:
 def _parse_codecs(ids: bytes, name: str) -> tuple[str, ...]:
     """The element type of each layer from its byte."""
     for layer, each in enumerate(ids):
-        if each >= len(CACHE_CODECS):
+        if each >= len(IN_IMAGES):
             raise BadInput(
                 f"{name}: inconsistent: element type {each} of layer {layer}, a board knows 0 to "
-                f"{len(CACHE_CODECS) - 1}: write them again with `kvlab quality --gate --image`"
+                f"{len(IN_IMAGES) - 1}: write them again with `kvlab quality --gate --image`"
             )
-    codecs = tuple(CACHE_CODECS[each] for each in ids)
-    if SEALED_CODEC in codecs and len(set(codecs)) > 1:
+    codecs = tuple(IN_IMAGES[each] for each in ids)
+    if SEALED in codecs and len(set(codecs)) > 1:
         raise BadInput(
-            f"{name}: inconsistent: {SEALED_CODEC} in some layers, it takes all or none: write them again"
+            f"{name}: inconsistent: {SEALED} in some layers, it takes all or none: write them again"
             " with `kvlab quality --gate --image`"
         )
     return codecs

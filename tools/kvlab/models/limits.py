@@ -20,6 +20,3 @@ TEXT_BYTES_MAX = (1 << 24) - 1  # of all tokens together
 EXPONENT_MAX = 64  # of a tensor, up and down
 SHIFT_MAX = 31  # of keys, values and queries, up and down
 EPS_Q32_MAX = (1 << 29) - 1
-# Element types of a cache by the byte that names one in an image; the last one takes all layers or none.
-CACHE_CODECS = ("int8", "int8-int4", "float16", "sparse", "int4")
-SEALED_CODEC = "int4"

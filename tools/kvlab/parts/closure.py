@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from kvlab.element_types import USUAL
 from kvlab.parts.table import BASE, HOST_ONLY, KERNEL_SETS, PARTS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -125,7 +126,7 @@ def _owner(name: str, base: set[str], comes: dict[str, set[str]]) -> str:
     if last in KERNEL_SETS:
         return last
     if name in base:
-        return "int8" if _below(name, "int8") else "core"
+        return USUAL if _below(name, USUAL) else "core"
     nearest = max(comes, key=lambda part: _below(name, part), default="core")
     if nearest != "core" and _below(name, nearest):
         return nearest

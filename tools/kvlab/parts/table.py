@@ -7,18 +7,27 @@ Kernel sets are no parts of their own: plain and viper kernels are in each part 
 assembler as well, where the board has an Arm core.
 """
 
+from __future__ import annotations
+
+from kvlab.element_types import NAMES, SEALED, TYPES, USUAL
+
 # What every program has: each element type is made of int8's kernels.
-BASE = ("core", "int8")
+BASE = ("core", USUAL)
+
+
+
+def _of_type(name: str) -> tuple[str, ...]:
+    """Of an element type: its kernels, the codec that reads back, and what it alone takes."""
+    file, of = name.replace("-", "_"), TYPES[name]
+    kernels = "mpy_kv.kernels" if name == USUAL else f"mpy_kv.kernels.{file}"
+    sealed = ("mpy_kv.sealed",) if name == SEALED else ()
+    apart = ("mpy_kv.apart",) if of.k_bits != of.v_bits else ()  # rows of V differ from those of K
+    return (*sealed, kernels, f"mpy_kv.codecs.{file}", *apart)
+
 
 PARTS = {
     "core": ("mpy_kv",),
-    # Element types: kernels, and the codec that reads back. apart: rows of V differ from those of K.
-    "int8": ("mpy_kv.kernels", "mpy_kv.codecs.int8"),
-    "int8-int4": ("mpy_kv.kernels.int8_int4", "mpy_kv.codecs.int8_int4", "mpy_kv.apart"),
-    "int4": ("mpy_kv.sealed", "mpy_kv.kernels.int4", "mpy_kv.codecs.int4"),
-    "float16": ("mpy_kv.kernels.float16", "mpy_kv.codecs.float16"),
-    "float32": ("mpy_kv.kernels.float32", "mpy_kv.codecs.float32"),
-    "sparse": ("mpy_kv.kernels.sparse", "mpy_kv.codecs.sparse", "mpy_kv.apart"),
+    **{name: _of_type(name) for name in NAMES},
     # A type a layer. The types themselves are asked for beside it.
     "mixed": ("mpy_kv.mixed",),
     # Token policies; the app's choice of one comes with them.

@@ -21,21 +21,19 @@ import numpy as np
 from commandline.errors import FellShort
 from kvlab import boards, shipped, story
 from kvlab.boards import Board
+from kvlab.element_types import HELD, SEALED, USUAL
 from kvlab.models import image as images
 from kvlab.models import llama2c
 from kvlab.models.load import load_checkpoint
 from kvlab.plan import llama, planner, program, targets
 from kvlab.plan.shape import Model
 from mpy_kv import geometry_for
-from mpy_kv.codecs import NAMES
 
 RESOLUTION_BYTES = 512  # to which a smallest heap is found
 TOKENS = 2  # a token allocates nothing, so these need what 40 do
 STEP_BYTES = 2048  # how far from a guess the search for it begins
 WINDOW = 96  # of the models that are made here, whose buffer is one object on every board
 NEAR = 0.02  # part of a window by which the search for the largest begins
-# float32 is for reference: plain kernels, which allocate as they go.
-TYPES = [codec for codec in NAMES if codec != "float32"]
 RING, WEIGHED = "ring", "weighed"  # the newest tokens stay; a policy weighs them
 POLICY = "lru-peak"  # all that weigh tokens have the same code and tables
 BROAD = llama2c.Config(32, 1024, 1, 4, 2, 512, 512, True)
@@ -191,8 +189,8 @@ class Heap:
 
     def beside(self, subject: Subject) -> int:
         """What a model that was made needs beside the buffer of WINDOW tokens in int8."""
-        buffer = _buffer_bytes(subject.model, "int8", WINDOW, story.USUAL_SINKS)
-        parts = self._target.beside(subject.model, story.USUAL_SINKS, "int8", None, WINDOW)
+        buffer = _buffer_bytes(subject.model, USUAL, WINDOW, story.USUAL_SINKS)
+        parts = self._target.beside(subject.model, story.USUAL_SINKS, USUAL, None, WINDOW)
         start = sum(part.bytes for part in parts)
         heap = needed(self._board, subject, buffer + start, window=WINDOW)[0]
         self._done(1)
@@ -212,8 +210,8 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
     for subject in sorted(subjects().values(), key=lambda each: program.shape_of(each.model)):
         found: dict[str, dict[str, Found]] = {RING: {}, WEIGHED: {}}
         for kind, policy in ((RING, None), (WEIGHED, POLICY)):
-            for codec in TYPES:
-                if policy is None or codec != "int4":  # its blocks cannot lose a single token
+            for codec in HELD:
+                if policy is None or codec != SEALED:  # its blocks cannot lose a single token
                     found[kind][codec] = heap.window(subject, codec, policy)
         shape = program.shape_of(subject.model)
         shapes[shape] = {kind: {c: one.beside for c, one in by.items()} for kind, by in found.items()}
@@ -221,7 +219,7 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
     deep = {c.layers: heap.beside(made(c)) - arrays(made(c)) for c in (DEEP, DEEPER)}
     layer = -(-(deep[DEEPER.layers] - deep[DEEP.layers]) // (DEEPER.layers - DEEP.layers))
     broad = heap.beside(made(BROAD)) - 2 * program.workspace_bytes(made(BROAD).model)
-    plain = {codec: [by[RING][codec] - by[RING]["int8"] for by in shapes.values()] for codec in TYPES}
+    plain = {codec: [by[RING][codec] - by[RING][USUAL] for by in shapes.values()] for codec in HELD}
     watching = [more - by[RING][codec] for by in shapes.values() for codec, more in by[WEIGHED].items()]
     command = f"kvlab docs --write measured_{name}"
     return {
@@ -237,7 +235,7 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
         "codecs": {
             codec: _fact(more, command, "more than int8, beside the buffers")
             for codec, more in plain.items()
-            if codec != "int8"
+            if codec != USUAL
         },
         "policy": _fact(watching, command, "more than a ring, beside its tables"),
         "shapes": shapes,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commandline.errors import BadInput
+from kvlab.element_types import NAMES, SEALED, TYPES
 from kvlab.plan.program import RING
 from kvlab.plan.shape import Model
-from kvlab.plan.sizes import CODECS, MOST_GROUP, WEIGHTS, Need, need, sinks_of, weight_bits
+from kvlab.plan.sizes import WEIGHTS, Need, need, sinks_of, weight_bits
 from kvlab.plan.targets import Part, Target
-from mpy_kv.codecs import NAMES as STORED
 
 MOST_TOKENS = 1 << 26  # how far the search for the largest context goes
 
@@ -147,7 +147,7 @@ def plan(model: Model, target: Target, question: Question) -> Plan:
     q = question
     if q.batch < 1:
         raise BadInput(f"--batch {q.batch}: must be at least 1")
-    for name, codec, known in (("--codec", q.codec, CODECS), ("--weights", q.weights, WEIGHTS)):
+    for name, codec, known in (("--codec", q.codec, NAMES), ("--weights", q.weights, WEIGHTS)):
         if codec not in known:
             raise BadInput(f"{name} {codec}: unknown; known: {', '.join(known)}")
     _check_policy(q)
@@ -195,7 +195,7 @@ def _check_policy(q: Question) -> None:
 
 def codecs_of(q: Question) -> list[str]:
     """Element types that a cache with the policy of `q` can have: sealed blocks lose no single token."""
-    return [codec for codec in CODECS if not (q.weighs and codec == "int4")]
+    return [codec for codec in NAMES if not (q.weighs and codec == SEALED)]
 
 
 def _beside(model: Model, target: Target, q: Question) -> list[Part]:
@@ -205,7 +205,7 @@ def _beside(model: Model, target: Target, q: Question) -> list[Part]:
 
 def _need(model: Model, q: Question) -> Need:
     group = q.group
-    if group is not None and not CODECS[q.codec][2]:
+    if group is not None and not TYPES[q.codec].scaled:
         raise BadInput(f"--group {group}: {q.codec} has no scales")
     return need(model, q.tokens, q.codec, q.window, q.sinks if q.window is None else q.kept_sinks, group)
 
@@ -214,7 +214,7 @@ def _with(q: Question, **changes: Any) -> Question:
     """Another question; a group stays only where the codec has scales, and such groups."""
     changed = Question(**{**vars(q), **changes})
     codec, group = changed.codec, changed.group
-    if group is not None and (not CODECS[codec][2] or group > MOST_GROUP.get(codec, group)):
+    if group is not None and group > TYPES[codec].most_group:
         return Question(**{**vars(changed), "group": None})
     return changed
 
@@ -356,13 +356,13 @@ def _advice(model: Model, target: Target, q: Question) -> list[str]:
     rest = _rest(model, target, q)
     if rest >= target.room:
         return said  # nothing of the caches makes room for it
-    known = [codec for codec in codecs_of(q) if target.kind == "profile" or codec in STORED]
+    known = codecs_of(q)
     for codec in known:
         if codec != q.codec and fits(model, target, _with(q, codec=codec)):
             said.append(f"--codec {codec} fits as it is")
     if q.batch > 1 and (most := most_requests(model, target, q)):
         said.append(f"--batch {most} fits")
-    smaller = [codec for codec in known if sum(CODECS[codec][:2]) < sum(CODECS[q.codec][:2])]
+    smaller = [codec for codec in known if TYPES[codec].bits < TYPES[q.codec].bits]
     for codec in (q.codec, *smaller):
         asked = _with(q, codec=codec)
         window = min(largest_window(model, target, asked), model.seq_len or MOST_TOKENS)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kvlab.element_types import EXACT, USUAL
 from kvlab.facts import Fact
 from kvlab.plan.shape import Model
 from mpy_kv.eviction.tokens import params as tokens_kept
@@ -26,7 +27,6 @@ ROW_BUFFER_BYTES = 4096  # of the stories app, where weights are read row by row
 BOARDS = ("rp2040", "esp32", "esp32c3", "esp32s3", "qemu_arm")
 # Boards of which each stands for those of its port that were not measured.
 STANDS_FOR_PORT = {"rp2": "rp2040", "esp32": "esp32s3", "qemu": "qemu_arm"}
-REFERENCE = "float32"  # for comparing: its plain kernels allocate as they go, which no plan counts
 # Room for the holes between objects, in bytes: by how much less of a heap a shape may have than one measured
 # in it. Two summands of what a shape that was not measured is counted with; a measured one needs neither.
 HOLES_BYTES = 2048  # in `workspace` and `arrays`, of shapes that measure.py makes: stands in measured/
@@ -58,15 +58,15 @@ class Program:
         arrays and the policy's tables. `mapped`: weights are read where they lie."""
         arrays = array_bytes(model, sinks, mapped)
         known = self.shapes.get(shape_of(model))
-        if codec == REFERENCE:
-            codec = "int8"
+        if codec == EXACT:  # no plan counts what its kernels allocate
+            codec = USUAL
         if known is None:
             first = self.workspace.value + 2 * workspace_bytes(model) - arrays
             program = max(first, self.arrays.value + self.layer.value * model.layers) + UNMEASURED_BYTES
             extra = self.codecs[codec].value if codec in self.codecs else 0
             return program, extra, self.policy.value if weighs else 0
         total = known["weighed" if weighs else "ring"][codec] - arrays
-        extra = max(0, known["ring"][codec] - known["ring"]["int8"])
+        extra = max(0, known["ring"][codec] - known["ring"][USUAL])
         policy = max(0, total - (known["ring"][codec] - arrays))
         return total - extra - policy, extra, policy
 

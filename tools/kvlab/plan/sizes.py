@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from commandline.errors import BadInput
+from kvlab.element_types import TYPES, USUAL
 from kvlab.plan.shape import Layer, Model
-from mpy_kv import Geometry, geometry, geometry_for
+from mpy_kv import Geometry, geometry_for
 from mpy_kv.errors import BadArgument
+from mpy_kv.geometry import SINKS
 from mpy_kv.sealed.geometry import BLOCK as SEALED_BLOCK
 
 _OPTIONS = {"window": "--window", "sinks": "--sinks", "capacity": "--tokens", "group": "--group"}
-# Element types, see mpy_kv.geometry; int4 in sealed blocks, where what is not sealed yet is int8.
-CODECS = {**geometry.CODECS, "int4": (4, 4, True)}
-MOST_GROUP = {"sparse": geometry.SPARSE_GROUP, "int4": 32}  # where --group has a limit
 # How weights are stored: bits of a weight, and whether WEIGHTS_GROUP of them share a float16 scale.
 WEIGHTS = {"int4": (4, True), "int8": (8, True), "float16": (16, False), "float32": (32, False)}
 WEIGHTS_GROUP = 32
@@ -106,7 +105,7 @@ def sinks_of(window: int | None, sinks: int | None) -> int:
     """How many a window has: those asked for, else geometry.SINKS. Without a window there are none."""
     if window is None:
         return 0
-    return geometry.SINKS if sinks is None else sinks
+    return SINKS if sinks is None else sinks
 
 
 def _layers(layer: Layer, sinks: int, count: int, tokens: int, codec: str, group: int | None) -> Layers:
@@ -128,7 +127,7 @@ def _layers(layer: Layer, sinks: int, count: int, tokens: int, codec: str, group
         scratch = max(g.bytes() - count * g.layer_bytes for g in (k, v))
         buffer_bytes = count * (_key_area(k) + v.layer_bytes - _key_area(v)) + scratch
     # A latent, of which keys are made, and an indexer's keys are stored as keys are.
-    bits, _, scaled = CODECS[codec]
+    bits, scaled = TYPES[codec].k_bits, TYPES[codec].scaled
     size, slots = group or LATENT_GROUP, tokens if window is None else sinks + window + 1
     for n in (layer.latent, layer.index):
         a_token = -(-n * bits // 8) + (2 * -(-n // size) if scaled else 0)
@@ -144,7 +143,7 @@ def _key_bytes(g: Geometry, visible: int) -> int:
     """Of g.kv_bytes(visible) the keys' codes and scales: of most element types half, of some more."""
     sealed = max(0, g.full(visible) - 1) if g.sealed else 0
     fresh = visible - sealed * SEALED_BLOCK
-    k_bits = 8 if g.sealed else CODECS[g.codec][0]
+    k_bits = TYPES[USUAL if g.sealed else g.codec].k_bits  # what is not sealed yet is int8
     row = g.kv_heads * g.slices * -(-g.slice_width * k_bits // 8) + 2 * g.groups
     block = SEALED_BLOCK * g.kv_heads * g.slices * -(-g.slice_width // 2) + 4 * g.width + 2 * g.groups
     return int(g.layers * (fresh * row + sealed * block))

@@ -9,18 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kvlab.models.limits import CACHE_CODECS, SEALED_CODEC
-from mpy_kv.codecs import NAMES
+from kvlab.element_types import EXACT, IN_IMAGES, SEALED
 
 from .codecs import Refused
 from .harness import Harness
-from .kinds import CODECS, EXACT, WARNING, Arrangement
+from .kinds import CODECS, WARNING, Arrangement
 from .score import figures
 from .trials import stored
 
 # What a layer may have, whatever the others have; and with what takes all layers or none.
-OF_A_LAYER = tuple(name for name in CACHE_CODECS if name in NAMES and name != SEALED_CODEC)
-HELD = tuple(name for name in CACHE_CODECS if name in NAMES)
+OF_A_LAYER = tuple(name for name in IN_IMAGES if name != SEALED)
 _LEAST_NATS = 1e-12  # of a move that adds nothing, or less
 
 Done = Callable[[int], None]
@@ -96,8 +94,8 @@ class Gate:
             ends.append(self._descend(first, done))
             if least is not first:
                 ends.append(self._descend(least, done))
-        if SEALED_CODEC in HELD and SEALED_CODEC in passing:
-            ends.append((passing[SEALED_CODEC], {}))
+        if SEALED in IN_IMAGES and SEALED in passing:
+            ends.append((passing[SEALED], {}))
         if not ends:
             return None
         chosen, self.refused = min(ends, key=lambda end: (end[0].bytes, end[0].kld))

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kvlab.element_types import EXACT
 from kvlab.models.reference import Reference
 from unix_port import processes
 
 from .cache import Results, passage_key
-from .kinds import EXACT, Arrangement, Shape
+from .kinds import Arrangement, Shape
 from .score import Sums, compare
 from .teacher import hidden
 from .trials import Trial

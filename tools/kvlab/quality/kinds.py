@@ -5,13 +5,14 @@ A codec of a cache is a pair of them, one for keys and one for values; an arrang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kvlab import element_types
 from mpy_kv.geometry import default_group
 
 from . import codecs, sealed
@@ -201,6 +202,7 @@ FLOAT16 = Plain("float16", codecs.half, _unscaled(16))
 INT8 = Plain("int8", lambda x: codecs.symmetric(x).values(), _scaled(8))
 INT4 = Plain("int4", lambda x: codecs.symmetric(x, 7).values(), _scaled(4))
 NAIVE = Plain("int4-naive", INT4.store, INT4.row)  # of keys, which it ruins
+_BLOCKS, _BLOCKS_OF_FLOAT16 = "int4-sealed", "int4-sealed-float16"
 SPARSE = Plain("sparse", lambda x: codecs.sparse(x).values(), _sparse_row)
 
 
@@ -210,26 +212,30 @@ def _named(*kinds: Kind) -> dict[str, Kind]:
 
 KEYS = _named(
     *(FLOAT32, FLOAT16, INT8, NAIVE),
-    *(Sealed("int4-sealed", INT8, True), Sealed("int4-sealed-float16", FLOAT16, True)),
+    *(Sealed(_BLOCKS, INT8, True), Sealed(_BLOCKS_OF_FLOAT16, FLOAT16, True)),
 )
 VALUES = _named(
     *(FLOAT32, FLOAT16, INT8, INT4, SPARSE),
-    *(Sealed("int4-sealed", INT8, False), Sealed("int4-sealed-float16", FLOAT16, False)),
+    *(Sealed(_BLOCKS, INT8, False), Sealed(_BLOCKS_OF_FLOAT16, FLOAT16, False)),
 )
 
 # The element types of a cache by name: those of its keys and of its values.
-CODECS = {
-    "float32": ("float32", "float32"),
-    "float16": ("float16", "float16"),
-    "int8": ("int8", "int8"),
-    "int8-int4": ("int8", "int4"),
-    "int4": ("int4-sealed", "int4-sealed"),
-    "int4-float16": ("int4-sealed-float16", "int4-sealed-float16"),
-    "sparse": ("int8", "sparse"),
-    "int4-naive": ("int4-naive", "int4"),
-}
-WARNING = "int4-naive"  # no device has it: it shows what int4 without blocks does to keys
-EXACT = "float32"  # what all are measured against
+_OF_BITS = {32: FLOAT32.name, 16: FLOAT16.name, 8: INT8.name, 7: SPARSE.name, 4: INT4.name}
+WARNING = NAIVE.name  # no device has it: it shows what int4 without blocks does to keys
+
+
+def _pairs() -> Iterator[tuple[str, tuple[str, str]]]:
+    """The types that a device has, with what no device has beside what it is like."""
+    for name, of in element_types.TYPES.items():
+        if name == element_types.SEALED:
+            yield name, (_BLOCKS, _BLOCKS)
+            yield f"{name}-{FLOAT16.name}", (_BLOCKS_OF_FLOAT16, _BLOCKS_OF_FLOAT16)
+        else:
+            yield name, (_OF_BITS[of.k_bits], _OF_BITS[of.v_bits])
+    yield WARNING, (NAIVE.name, INT4.name)
+
+
+CODECS = dict(_pairs())
 
 Pair = tuple[str, str]  # names of the kinds of one layer's keys and values
 

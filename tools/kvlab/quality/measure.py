@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kvlab import output
+from kvlab.element_types import IN_IMAGES
 
 from . import gate, policies, score, trials
 from .harness import Harness
@@ -87,7 +88,7 @@ def gated(harness: Harness, budget: float, context: int) -> dict[str, Any]:
             "kld": each.kld,
             "bytes_per_token": each.bytes / context,
             "within": each.kld <= budget,
-            "held": name in gate.HELD,
+            "held": name in IN_IMAGES,
         }
         for name, each in chooser.uniform().items()
     }

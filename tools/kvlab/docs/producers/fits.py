@@ -12,14 +12,14 @@ from collections.abc import Collection, Mapping
 from kvlab import boards, shipped
 from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import HEAP
+from kvlab.element_types import HELD, USUAL
 from kvlab.plan.program import BOARDS
 
 MEASURED = "tools/kvlab/plan/measured"
-CODECS = ("int8", "float16", "int8-int4", "int4", "sparse")
 
 
 def _name(board: str, codec: str) -> str:
-    return f"fits_{board}" if codec == "int8" else f"fits_{board}_{codec.replace('-', '_')}"
+    return f"fits_{board}" if codec == USUAL else f"fits_{board}_{codec.replace('-', '_')}"
 
 
 def _fits(_wanted: Collection[str]) -> Mapping[str, str]:
@@ -33,13 +33,13 @@ def _fits(_wanted: Collection[str]) -> Mapping[str, str]:
         question = planner.Question(1, codec, window=1, sinks=story.USUAL_SINKS)
         return planner.largest_window(model, targets.of_board(known[board]), question)
 
-    made = {_name(board, codec): f"{largest(board, codec):,}" for board in known for codec in CODECS}
+    made = {_name(board, codec): f"{largest(board, codec):,}" for board in known for codec in HELD}
     rows = [("board", "heap, bytes", "largest object", "largest window"), ("---", "---:", "---:", "---:")]
     for name in boards.real_names():
         board, firmware = known[name], boards.firmware_of(known[name])
-        window = made[_name(name, "int8")]
+        window = made[_name(name, USUAL)]
         if firmware is not None:
-            window += f"; {made[_name(firmware.name, 'int8')]} with 32-bit objects (`{firmware.name}`)"
+            window += f"; {made[_name(firmware.name, USUAL)]} with 32-bit objects (`{firmware.name}`)"
         machine = board.machine
         rows.append((f"`{name}`", f"{machine.heap_bytes:,}", f"{machine.largest_object_bytes:,}", window))
     made["fits"] = "\n".join(f"| {' | '.join(row)} |" for row in rows)
@@ -66,7 +66,7 @@ PRODUCERS = (
         "fits",
         "kvlab plan --model stories --board BOARD --codec CODEC",
         Cost.CHEAP,
-        named("fits", *(_name(board, codec) for board in boards.names() for codec in CODECS)),
+        named("fits", *(_name(board, codec) for board in boards.names() for codec in HELD)),
         _fits,
     ),
     *map(_measured, BOARDS),

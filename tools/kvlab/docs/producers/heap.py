@@ -7,8 +7,8 @@ from typing import Any
 
 from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import HEAP
+from kvlab.element_types import HELD
 
-BESIDE = ("int8", "int8-int4", "sparse", "float16", "int4")
 PREFIX = "Once upon a time, there was a little dragon who lived in a big forest. One day"
 POLICY = "lru-peak"
 WINDOW = 128
@@ -29,7 +29,7 @@ def _free(_wanted: Collection[str]) -> Mapping[str, str]:
 
 def _beside(_wanted: Collection[str]) -> Mapping[str, str]:
     """Live heap less the buffer, by element type and with a policy."""
-    asked: dict[str, dict[str, Any]] = {codec: {"codec": codec} for codec in BESIDE}
+    asked: dict[str, dict[str, Any]] = {codec: {"codec": codec} for codec in HELD}
     asked[f"int8 and `--policy {POLICY}`"] = {"policy": POLICY}
     cells = []
     for more in asked.values():

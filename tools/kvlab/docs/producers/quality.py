@@ -30,8 +30,8 @@ def measured(on_heldout: bool, codecs: bool = True, policies: bool = True) -> li
     """The figures of each model; what was measured before is in the user's cache."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from kvlab import judging
+    from kvlab.element_types import EXACT as FLOAT32
     from kvlab.quality.kinds import CODECS
-    from kvlab.quality.kinds import EXACT as FLOAT32
     from kvlab.quality.policies import POLICIES
     from kvlab.quality.trials import COMPRESS
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 
 from kvlab import paths, shipped
 from kvlab.docs.registry import Cost, Producer, named
+from kvlab.element_types import HELD as CODECS
 
 SHAPE = (5, 8, 4, 8)  # of the examples: stories260K's layers, heads, KV heads, head_dim
-CODECS = ("float16", "int8", "int8-int4", "int4", "sparse")
 FILES = {
     f"bytes_{name}_{kind}".replace("-", "_"): f"{name}.{kind}"
     for name in shipped.NAMES
