@@ -7,3 +7,5 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 __version__ = "0.1.0"
+
+INTERRUPTED = 130  # exit status

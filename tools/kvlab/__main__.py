@@ -7,7 +7,7 @@ import signal
 from types import FrameType
 from typing import NoReturn
 
-INTERRUPTED = 130
+from kvlab import INTERRUPTED
 
 
 def run() -> NoReturn:

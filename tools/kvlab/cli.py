@@ -20,8 +20,7 @@ import click
 
 from commandline import files
 from commandline.errors import BadInput, CommandError, did_you_mean
-from kvlab import __version__, commands, output
-from kvlab.__main__ import INTERRUPTED
+from kvlab import INTERRUPTED, __version__, commands, output
 from unix_port import processes
 from unix_port.errors import PortError
 

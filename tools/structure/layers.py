@@ -1,0 +1,72 @@
+"""The order of all packages: each uses what stands before it, and itself.
+
+An entry is a name and what belongs to it: modules, or packages with all that lies in them and has no nearer
+entry. A module of no entry is refused: say where it belongs.
+"""
+
+from __future__ import annotations
+
+LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    # The device package.
+    ("base", tuple(f"mpy_kv.{name}" for name in ("errors", "lend", "port", "sources", "cpython"))),
+    ("orders", ("mpy_kv.eviction",)),
+    ("memory", ("mpy_kv.arena", "mpy_kv.pools")),
+    ("geometry", ("mpy_kv.geometry",)),
+    ("codecs", ("mpy_kv.codecs",)),
+    ("kernels", ("mpy_kv.kernels",)),
+    ("token policies", ("mpy_kv.eviction.tokens",)),
+    ("construction", ("mpy_kv.setup",)),
+    ("inspection", ("mpy_kv.audit",)),
+    ("sequence", ("mpy_kv.sequence", "mpy_kv.apart", "mpy_kv.refusals")),
+    ("cache", ("mpy_kv.cache",)),
+    ("other caches", tuple(f"mpy_kv.{name}" for name in ("sealed", "budget", "mixed", "paged"))),
+    ("choice", ("mpy_kv.choose",)),
+    ("admission", ("mpy_kv.admission",)),
+    ("mpy_kv", ("mpy_kv",)),
+    # Programs on boards.
+    ("apps", ("stories", "bench")),
+    # The host: emulators, then the tools from what they stand on to their command line.
+    ("command lines", ("commandline",)),
+    ("unix port", ("unix_port",)),
+    ("firmware", ("firmware",)),
+    ("emulated boards", ("qemu_port",)),
+    ("kvlab", ("kvlab", "kvlab.paths", "kvlab.output", "kvlab.element_types", "kvlab.uf2")),
+    ("facts", ("kvlab.facts", "kvlab.shipped", "kvlab.traces")),
+    ("boards and models", ("kvlab.boards", "kvlab.profiles", "kvlab.models", "kvlab.engine", "kvlab.parts")),
+    ("deployment", ("kvlab.deploy", "kvlab.emulators")),
+    ("studies", tuple(f"kvlab.{name}" for name in ("replay", "predict", "soak", "train", "quality"))),
+    ("stories", ("kvlab.story",)),
+    ("plans", ("kvlab.plan", "kvlab.plots", "kvlab.many", "kvlab.rp2040", "kvlab.judging")),
+    ("measurements", ("kvlab.pictures", "kvlab.bench")),
+    ("docs", ("kvlab.docs",)),
+    ("options", ("kvlab.options",)),
+    ("commands", ("kvlab.commands",)),
+    ("command line", ("kvlab.cli", "kvlab.__main__")),
+)
+
+# Arrows up that are there and should not be. One that is gone must go from this list, too.
+NOT_YET: dict[tuple[str, str], str] = {
+    ("mpy_kv.kernels.selfcheck", "mpy_kv.cache"): "a kernel set is checked by caches that it makes",
+    ("mpy_kv.kernels.selfcheck", "mpy_kv.choose"): "the same",
+    ("mpy_kv.kernels.float16.selfcheck", "mpy_kv.cache"): "the same",
+    ("mpy_kv.kernels.int4.selfcheck", "mpy_kv.sealed"): "the same",
+}
+
+# Circles of the same kind: their modules, sorted.
+CIRCLES_YET: tuple[tuple[str, ...], ...] = (("stories.app", "stories.many"),)
+
+# Packages whose modules are of many layers: one of no entry of its own has none.
+DIVIDED = ("mpy_kv", "kvlab")
+
+
+def layer_of(module: str) -> int | None:
+    """The index of its nearest entry; None if there is none."""
+    name = module
+    while name:
+        if name in _LAYER and (name == module or name not in DIVIDED):
+            return _LAYER[name]
+        name = name.rpartition(".")[0]
+    return None
+
+
+_LAYER = {each: i for i, (_, members) in enumerate(LAYERS) for each in members}
