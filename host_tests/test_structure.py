@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from kvlab.quality import kinds
 from lint_structure import main
 from mpy_kv import codecs, kernels
 from mpy_kv.errors import BadArgument
+from mpy_kv.eviction import POLICIES as BLOCK_POLICIES
+from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 from mpy_kv.geometry import CODECS, Geometry
 from mpy_kv.sealed.geometry import MOST_GROUP
 from structure import check, graph, layers, lengths, registries
@@ -219,3 +222,30 @@ def test_long_functions_are_found() -> None:
     assert list(lengths.long(fits)) == []
     ast.parse(fits)
     assert list(lengths.long(f"{fits}    return x\n")) == [(2, "f", 61)]
+
+
+# --- the walk through the house
+
+
+def walk() -> str:
+    text = (graph.ROOT / "docs" / "DESIGN.md").read_text(encoding="utf-8")
+    found = re.search(r"^## A walk through the house\n(.*?)^## ", text, re.S | re.M)
+    assert found is not None
+    return found[1]
+
+
+def test_every_file_of_the_walk_is_there_and_every_module_is_on_it() -> None:
+    named = set(re.findall(r"`([\w/]+\.py)`", walk()))
+    assert [name for name in named if not (graph.ROOT / name).is_file()] == []
+    there = {path.relative_to(graph.ROOT).as_posix() for path in (graph.ROOT / "mpy_kv").rglob("*.py")}
+    assert sorted(there - named) == []
+
+
+def test_every_capability_is_on_the_walk_by_its_name() -> None:
+    rows = [line.strip("| ").split(" | ") for line in walk().splitlines() if line.startswith("| ")]
+    told = {word for what, _ in rows for word in re.findall(r"[\w-]+", what)}
+    assert {*CODECS, *BLOCK_POLICIES, *TOKEN_POLICIES} - told == set()
+    pools = {part.removeprefix("pool-") for part in PARTS if part.startswith("pool-")}
+    assert pools - {"slab-region"} <= told
+    for thing in ("a key vector", "a query", "a block", "an option"):
+        assert f"\n**{thing.capitalize()}.** " in walk()

@@ -14,10 +14,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from kvlab.parts import closure
-from kvlab.parts.table import PARTS
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))  # mpy_kv, of which parts take the element types, where nothing is installed
+
+from kvlab.parts import closure  # noqa: E402
+from kvlab.parts.table import PARTS  # noqa: E402
+
 PLACE = ROOT  # where they are written
 FOLDER = "packages"
 
