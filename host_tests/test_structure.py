@@ -13,7 +13,7 @@ from kvlab import element_types
 from kvlab.bench import choices
 from kvlab.parts import closure
 from kvlab.parts.table import PARTS
-from kvlab.quality import kinds
+from kvlab.quality import defaults, kinds
 from lint_structure import main
 from mpy_kv import codecs, kernels
 from mpy_kv.errors import BadArgument
@@ -170,6 +170,11 @@ def test_a_row_is_all_that_a_type_needs_beside_its_files(name: str) -> None:
     assert {_kernels(name), codecs.named(name).__name__} <= set(PARTS[name])
     assert name in kinds.CODECS
     assert (name in choices.CODECS) == (name != "float32") == (name in element_types.IN_IMAGES)
+
+
+def test_quality_has_every_type_and_what_it_is_like() -> None:
+    assert tuple(kinds.CODECS) == (element_types.EXACT, *defaults.CODECS)
+    assert set(CODECS) == {*kinds.CODECS} - {"int4-float16", "int4-naive"}
 
 
 def test_bytes_of_images_are_what_they_were() -> None:

@@ -15,7 +15,7 @@ from commandline import files
 from commandline.errors import BadInput, FellShort, did_you_mean
 from kvlab import options, output, paths
 from kvlab.element_types import EXACT, NAMES
-from kvlab.quality.defaults import BUDGETS, TOKENS
+from kvlab.quality.defaults import BUDGETS, CODECS, TOKENS, WARNING
 
 if TYPE_CHECKING:  # slow to import: each function takes what it needs
     from kvlab.judging import Pair
@@ -62,7 +62,7 @@ KEYS_PASSAGES = 8  # enough to see how far the keys of each channel reach
     default=ALL,
     show_default=True,
     metavar="NAME,...",
-    help="Of float16, int8, int8-int4, int4, int4-float16, sparse, int4-naive; or none.",
+    help=f"Of {', '.join(CODECS)}; or none.",
 )
 @click.option(
     "--policies",
@@ -161,7 +161,7 @@ def command(
 
     if no_plot and out_dir is not None:
         raise BadInput("--no-plot: is at odds with --out; name one of them")
-    codecs = _names("--codecs", codec_names, [name for name in kinds.CODECS if name != EXACT])
+    codecs = _names("--codecs", codec_names, CODECS)
     chosen = _names("--policies", policy_names, [*policies.POLICIES, trials.COMPRESS])
     under = _names("--policy-codec", policy_codec, list(kinds.CODECS))
     if len(under) != 1:
@@ -404,7 +404,7 @@ def _draw(
         click.echo(f"No pictures: {why}", err=True)
         return
     from kvlab.plots import quality_budget, quality_frontier, quality_keys
-    from kvlab.quality import kinds, policies, ranges
+    from kvlab.quality import policies, ranges
 
     frontier, budget, keys = pictures
     of = f"{figures['model']}, {figures['tokens']:,} tokens: {figures['text']}"
@@ -412,9 +412,9 @@ def _draw(
     with output.waiting("Drawing ..."):
         if codecs:
             shown = {name: figures[name] for name in codecs}
-            unbuilt = [name for name in codecs if name not in (*NAMES, kinds.WARNING)]
+            unbuilt = [name for name in codecs if name not in (*NAMES, WARNING)]
             title = f"Loss against bytes\n{of}"
-            quality_frontier.draw(shown, [kinds.WARNING], unbuilt, title, frontier, "--out")
+            quality_frontier.draw(shown, [WARNING], unbuilt, title, frontier, "--out")
             found = ranges.key_ranges(harness.model, harness.passages[:KEYS_PASSAGES])
             quality_keys.draw(found, f"Why int4 keys need channels\n{figures['model']}", keys, "--out")
             drawn += [frontier, keys]

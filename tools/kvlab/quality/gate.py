@@ -12,8 +12,9 @@ from typing import Any
 from kvlab.element_types import EXACT, IN_IMAGES, SEALED
 
 from .codecs import Refused
+from .defaults import WARNING
 from .harness import Harness
-from .kinds import CODECS, WARNING, Arrangement
+from .kinds import CODECS, Arrangement
 from .score import figures
 from .trials import stored
 

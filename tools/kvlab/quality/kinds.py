@@ -16,6 +16,7 @@ from kvlab import element_types
 from mpy_kv.geometry import default_group
 
 from . import codecs, sealed
+from .defaults import OPEN_FLOAT16, WARNING
 
 Array = NDArray[Any]
 
@@ -201,7 +202,7 @@ FLOAT32 = Plain("float32", lambda x: x, _unscaled(32))
 FLOAT16 = Plain("float16", codecs.half, _unscaled(16))
 INT8 = Plain("int8", lambda x: codecs.symmetric(x).values(), _scaled(8))
 INT4 = Plain("int4", lambda x: codecs.symmetric(x, 7).values(), _scaled(4))
-NAIVE = Plain("int4-naive", INT4.store, INT4.row)  # of keys, which it ruins
+NAIVE = Plain(WARNING, INT4.store, INT4.row)  # of keys, which it ruins
 _BLOCKS, _BLOCKS_OF_FLOAT16 = "int4-sealed", "int4-sealed-float16"
 SPARSE = Plain("sparse", lambda x: codecs.sparse(x).values(), _sparse_row)
 
@@ -221,7 +222,6 @@ VALUES = _named(
 
 # The element types of a cache by name: those of its keys and of its values.
 _OF_BITS = {32: FLOAT32.name, 16: FLOAT16.name, 8: INT8.name, 7: SPARSE.name, 4: INT4.name}
-WARNING = NAIVE.name  # no device has it: it shows what int4 without blocks does to keys
 
 
 def _pairs() -> Iterator[tuple[str, tuple[str, str]]]:
@@ -229,7 +229,7 @@ def _pairs() -> Iterator[tuple[str, tuple[str, str]]]:
     for name, of in element_types.TYPES.items():
         if name == element_types.SEALED:
             yield name, (_BLOCKS, _BLOCKS)
-            yield f"{name}-{FLOAT16.name}", (_BLOCKS_OF_FLOAT16, _BLOCKS_OF_FLOAT16)
+            yield OPEN_FLOAT16, (_BLOCKS_OF_FLOAT16, _BLOCKS_OF_FLOAT16)
         else:
             yield name, (_OF_BITS[of.k_bits], _OF_BITS[of.v_bits])
     yield WARNING, (NAIVE.name, INT4.name)
