@@ -261,11 +261,11 @@ def test_the_gate_chooses_among_what_devices_have(model, monkeypatch):
     """What no device has is measured and never chosen; what takes all layers is taken by all or none."""
     one = harness(model)
     monkeypatch.setattr(gate, "OF_A_LAYER", ("int8",))
-    monkeypatch.setattr(gate, "HELD", ("int8",))
+    monkeypatch.setattr(gate, "IN_IMAGES", ("int8",))
     chooser = gate.Gate(one, 1.0, 512)
     assert chooser.choose().codecs == ("int8", "int8")
     assert "int4-float16" in chooser.uniform()
-    monkeypatch.setattr(gate, "HELD", ("int8", "int4"))
+    monkeypatch.setattr(gate, "IN_IMAGES", ("int8", "int4"))
     assert chooser.choose().codecs == ("int4", "int4")
 
 
