@@ -27,8 +27,7 @@ def on_32_bits() -> dict[str, KernelSet]:
     found = {"int8": KernelSet("viper32", shared, kernels.NAMES)}
     for codec in ("int8-int4", "sparse", "float16"):
         own = viper32.load(VIPER.parent / codec.replace("-", "_") / "viper.py")
-        found[codec] = KernelSet("viper32", {**shared, **own}, kernels.NAMES)
-        found[codec].codec = codec
+        found[codec] = kernels.of(codec)._set_of("viper32", {**shared, **own})
     return found
 
 

@@ -185,6 +185,7 @@ def encoding(g, codes, k_shift, v_shift):
     e[P.E_V_HEAD] = g.v_group_stride if g.kept else g.v_head_stride
     e[P.E_V_ROW] = g.v_row_bytes
     e[P.E_V_CODES] = g.v_codes_bytes
+    e[P.E_V_MOST] = 0 if g.kept else 7 if g.codec == "int8-int4" else 127
     e[P.E_MASK31] = 0x7FFFFFFF
     for layer in range(g.layers):
         at = P.E_TABLE + P.LAYER_WORDS * layer

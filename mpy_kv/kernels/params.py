@@ -77,7 +77,8 @@ E_V_BYTES = 14  # bytes, by setup: as E_BYTES, of V
 E_V_HEAD = 15  # bytes, by setup: as E_HEAD, of V
 E_V_ROW = 16  # bytes, by setup: as E_ROW, of V
 E_V_CODES = 17  # bytes, by setup: as E_CODES, of V
-E_TABLE = 18
+E_V_MOST = 18  # code, by setup: largest of V: 127; 7: two codes a byte; 0: encode() of int8 stores K alone
+E_TABLE = 19
 # A layer's record, from E_TABLE on in `e`: 32-bit words.
 LAYER_CODES = 0  # offset, by setup: codes of slot 0
 LAYER_K_SHIFT = 1  # shift, by setup: BIAS + shift of k; 0 = float32

@@ -85,7 +85,12 @@ _E_STRIDE = const(9)
 _E_ROW = const(10)
 _E_CODES = const(11)
 _E_PLANE = const(12)
-_E_TABLE = const(18)
+_E_V_BYTES = const(14)
+_E_V_HEAD = const(15)
+_E_V_ROW = const(16)
+_E_V_CODES = const(17)
+_E_V_MOST = const(18)
+_E_TABLE = const(19)
 _LAYER_K_SHIFT = const(1)
 _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
@@ -191,44 +196,48 @@ def group_scale(x, at, count, shift, qmax):
 def encode(buf, k, v, e):
     """One token's K and V of one layer, elements E_AT .. of k and v, to codes and scales at slot E_SLOT.
 
-    Every group gets the smallest float16 scale that clips nothing (127 * scale >= its largest value),
-    rounded up; code = x / scale rounded, halves away from zero. Returns TOO_LARGE, or V_TOO_LARGE, for a
-    value that is not finite or whose scale would exceed 65504; the slot then holds rubbish, which is
-    why only commit() makes it visible.
+    Every group gets the smallest float16 scale that clips nothing (127 * scale >= its largest value, of V
+    E_V_MOST times), rounded up; code = x / scale rounded, halves away from zero. A code is stored as the byte
+    128 + code, or, where E_V_MOST is 7, as a nibble 8 + code, the low one first; a slice's padding as code 0.
+    Returns TOO_LARGE, or V_TOO_LARGE, for a value that is not finite or whose scale would exceed 65504; the
+    slot then holds rubbish, which is why only commit() makes it visible.
     """
     table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
     codes = e[table] + e[_E_SLOT] * e[_E_ROW]
     scales = e[table] + e[_E_CODES] + 2 * e[_E_SLOT]
-    if not _encode(buf, k, e, codes, scales, e[table + _LAYER_K_SHIFT]):
+    if not _encode(buf, k, e, codes, scales, e[table + _LAYER_K_SHIFT], 127, e[_E_BYTES], e[_E_HEAD]):
         return TOO_LARGE
-    if not _encode(buf, v, e, codes + e[_E_PLANE], scales + e[_E_PLANE], e[table + _LAYER_V_SHIFT]):
+    most = e[_E_V_MOST]
+    plane = e[table] + e[_E_PLANE]
+    codes = plane + e[_E_SLOT] * e[_E_V_ROW]
+    scales = plane + e[_E_V_CODES] + 2 * e[_E_SLOT]
+    shift = e[table + _LAYER_V_SHIFT]
+    if most and not _encode(buf, v, e, codes, scales, shift, most, e[_E_V_BYTES], e[_E_V_HEAD]):
         return V_TOO_LARGE
     return 0
 
 
-def _encode(buf, x, e, head, scale_at, shift):
+def _encode(buf, x, e, head, scale_at, shift, most, slice_bytes, head_bytes):
     """Whether a vector could be stored: codes of head 0 at `head`, scale of group 0 at `scale_at`."""
     at = e[_E_AT]
     piece = 0
     for _ in range(e[_E_COUNT] // e[_E_GROUP]):
-        scale = group_scale(x, at, e[_E_GROUP], shift, 127)
+        scale = group_scale(x, at, e[_E_GROUP], shift, most)
         if scale is None:
             return False
         half, sm, se = scale
         put16(buf, scale_at, half)
         scale_at += e[_E_STRIDE]
         for _ in range(e[_E_GROUP] // e[_E_WIDTH]):
-            out = head + piece * e[_E_BYTES]
-            for c in range(e[_E_BYTES]):
-                code = 0
-                if c < e[_E_WIDTH]:
-                    code = code_of(x, at, shift, sm, se)
-                    at += 1
-                buf[out + c] = 128 + code
+            codes = [code_of(x, at + i, shift, sm, se) for i in range(e[_E_WIDTH])] + [0] * (2 * slice_bytes)
+            at += e[_E_WIDTH]
+            out = head + piece * slice_bytes
+            for i in range(slice_bytes):
+                buf[out + i] = 128 + codes[i] if most == 127 else 136 + codes[2 * i] + 16 * codes[2 * i + 1]
             piece += 1
             if piece == e[_E_SLICES]:
                 piece = 0
-                head += e[_E_HEAD]
+                head += head_bytes
     return True
 
 

@@ -78,7 +78,12 @@ _E_ROW = const(10)
 _E_CODES = const(11)
 _E_PLANE = const(12)
 _E_MASK31 = const(13)
-_E_TABLE = const(18)
+_E_V_BYTES = const(14)
+_E_V_HEAD = const(15)
+_E_V_ROW = const(16)
+_E_V_CODES = const(17)
+_E_V_MOST = const(18)
+_E_TABLE = const(19)
 _LAYER_CODES = const(0)
 _LAYER_K_SHIFT = const(1)
 _LAYER_V_SHIFT = const(2)
@@ -87,22 +92,27 @@ _LAYER_WORDS = const(3)
 
 
 @micropython.viper
-def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
-    base = int(out)
+def encode(out: ptr8, x: ptr8, w: ptr8, e: ptr32) -> int:
+    # `x` goes through values of K, then of V; `w` is where V's begin, then a magnitude: registers are few.
+    plane = int(out)
+    v = int(w)
     layer = ptr32(int(e) + 4 * _E_TABLE + int(e[_E_LAYER]) * (4 * _LAYER_WORDS))
     mask31 = int(e[_E_MASK31])
+    plane += int(layer[_LAYER_CODES])
+    shift = int(layer[_LAYER_K_SHIFT])
+    row = int(e[_E_ROW])
+    codes = int(e[_E_CODES])
+    slice_bytes = int(e[_E_BYTES])
+    gap = int(e[_E_HEAD])
+    most = 127
     value = 0
-    while value < 2:
-        shift = int(layer[_LAYER_K_SHIFT])
-        x = int(k)
-        head = base + int(layer[_LAYER_CODES]) + int(e[_E_SLOT]) * int(e[_E_ROW])
-        scale_at = base + int(layer[_LAYER_CODES]) + int(e[_E_CODES]) + (int(e[_E_SLOT]) << 1)
-        if value:
-            shift = int(layer[_LAYER_V_SHIFT])
-            x = int(v)
-            head += int(e[_E_PLANE])
-            scale_at += int(e[_E_PLANE])
-        x += int(e[_E_AT]) << (1 if shift else 2)
+    while most:
+        packed = 127 - most
+        at = plane + int(e[_E_SLOT]) * row
+        scale_at = plane + codes + (int(e[_E_SLOT]) << 1)
+        # From the end of a head's slices to the next one's first.
+        gap -= int(e[_E_SLICES]) * slice_bytes
+        x = ptr8(int(x) + (int(e[_E_AT]) << (1 if shift else 2)))
         piece = 0
         groups = int(e[_E_COUNT]) // int(e[_E_GROUP])  # viper: allow divide because a group has values
         while groups:
@@ -110,15 +120,15 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
             # Largest magnitude of the group, as 24 bits and an exponent.
             big = 0
             n = int(e[_E_GROUP])
+            out = x
             if shift:
-                p16 = ptr16(x)
                 while n:
-                    w = int(p16[0])
-                    if w & 0x8000:
-                        w = 65536 - w
-                    if w > big:
-                        big = w
-                    p16 = ptr16(int(p16) + 2)
+                    w = ptr8(int(ptr16(out)[0]))
+                    if int(w) & 0x8000:
+                        w = ptr8(65536 - int(w))
+                    if int(w) > big:
+                        big = int(w)
+                    out = ptr8(int(out) + 2)
                     n -= 1
                 ex = 64 - shift
                 if big:
@@ -128,12 +138,11 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                         big = big << 1
                         ex -= 1
             else:
-                p32 = ptr32(x)
                 while n:
-                    w = int(p32[0]) & mask31
-                    if w > big:
-                        big = w
-                    p32 = ptr32(int(p32) + 4)
+                    w = ptr8(int(ptr32(out)[0]) & mask31)
+                    if int(w) > big:
+                        big = int(w)
+                    out = ptr8(int(out) + 4)
                     n -= 1
                 ex = big >> 23
                 if ex:
@@ -141,91 +150,116 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                 else:
                     big = 0
                 ex -= 150
-            # Smallest float16 scale sm * 2^se with 127 * scale >= largest.
+            # Smallest float16 scale sm * 2^se with most * scale >= largest.
             sm = 1
             se = 0
             half = 0
             if big:
-                t = (big + 126) // 127
-                cut = 6
-                sm = (t + 63) >> 6
-                if sm > 2047:
-                    cut = 7
-                    sm = (t + 127) >> 7
+                big = (big + most - 1) // most  # viper: allow divide because most is 127 or 7
+                cut = 5
+                sm = 2048
+                while sm > 2047:
+                    cut += 1
+                    sm = (big + (1 << cut) - 1) >> cut
                 se = ex + cut
                 if se > 5:
                     return 0 - 1 - value
+                half = ((se + 25) << 10) + sm - 1024
                 if se < -24:
                     cut += -24 - se
-                    if cut > 30:
-                        sm = 1
-                    else:
-                        sm = (t + (1 << cut) - 1) >> cut
+                    sm = 1
+                    if cut < 31:
+                        sm = (big + (1 << cut) - 1) >> cut
                     se = -24
                     half = sm
-                else:
-                    half = ((se + 25) << 10) + sm - 1024
             p16 = ptr16(scale_at)
             p16[0] = half
             scale_at += int(e[_E_STRIDE])
             two = sm << 1
             inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
-            # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
+            # Magnitudes in halves of a scale: of int16 shifted up or down, of float32 down from its exponent.
+            up = 0
+            down = se + 149
+            if shift:
+                down = shift + se - 65
+                if down < 0:
+                    up = 0 - down
+                    down = 0
+                elif down > 31:
+                    down = 31
+            # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over. One of 4 bits is
+            # first put in the low nibble with 8 above it, to which the next one is added.
             pieces = int(e[_E_GROUP]) // int(e[_E_WIDTH])  # viper: allow divide because a piece has values
             while pieces:
                 pieces -= 1
-                out = ptr8(head + piece * int(e[_E_BYTES]))
-                c = int(e[_E_WIDTH])
-                while c:
+                out = ptr8(at)
+                at += slice_bytes
+                above = 0
+                n = int(e[_E_WIDTH])
+                while n:
+                    n -= 1
                     if shift:
-                        w = int(ptr16(x)[0])
-                        x += 2
-                        neg = w & 0x8000
+                        w = ptr8(int(ptr16(x)[0]))
+                        x = ptr8(int(x) + 2)
+                        neg = int(w) & 0x8000
                         if neg:
-                            w = 65536 - w
-                        cut = shift + se - 65
-                        if cut < 1:
-                            w = w << (0 - cut)
-                        elif cut < 31:
-                            w = w >> cut
-                        else:
-                            w = 0
+                            w = ptr8(65536 - int(w))
+                        w = ptr8(int(w) << up >> down)
                     else:
-                        w = int(ptr32(x)[0])
-                        x += 4
-                        neg = (w >> 31) & 1
-                        cut = se + 149 - ((w >> 23) & 255)
+                        w = ptr8(int(ptr32(x)[0]))
+                        x = ptr8(int(x) + 4)
+                        neg = int(w) >> 31
+                        cut = down - (int(w) >> 23 & 255)
                         if cut < 24:
-                            w = ((w & 0x7FFFFF) | 0x800000) >> cut
+                            w = ptr8((int(w) & 0x7FFFFF | 0x800000) >> cut)
                         else:
-                            w = 0
-                    w += sm
-                    code = (w * inv) >> 23
-                    if w - code * two >= two:
+                            w = ptr8(0)
+                    w = ptr8(int(w) + sm)
+                    code = int(w) * inv >> 23
+                    if int(w) - code * two >= two:
                         code += 1
                     if neg:
                         code = 0 - code
-                    out[0] = 128 + code
+                    if packed:
+                        if above:
+                            code = int(out[0]) + (code << 4)
+                        else:
+                            code += 136
+                        out[0] = code
+                        out = ptr8(int(out) + above)
+                        above ^= 1
+                    else:
+                        out[0] = 128 + code
+                        out = ptr8(int(out) + 1)
+                out = ptr8(int(out) + above)
+                while int(out) < at:
+                    out[0] = 136 if packed else 128
                     out = ptr8(int(out) + 1)
-                    c -= 1
-                c = int(e[_E_BYTES]) - int(e[_E_WIDTH])
-                while c:
-                    out[0] = 128
-                    out = ptr8(int(out) + 1)
-                    c -= 1
                 piece += 1
                 if piece == int(e[_E_SLICES]):
                     piece = 0
-                    head += int(e[_E_HEAD])
-        value += 1
+                    at += gap
+        if value:
+            break
+        value = 1
+        x = ptr8(v)
+        plane += int(e[_E_PLANE])
+        shift = int(layer[_LAYER_V_SHIFT])
+        row = int(e[_E_V_ROW])
+        codes = int(e[_E_V_CODES])
+        slice_bytes = int(e[_E_V_BYTES])
+        gap = int(e[_E_V_HEAD])
+        most = int(e[_E_V_MOST])
     return 0
 
 
 @micropython.viper
-def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
-    base = int(buf)
+def query(x: ptr8, w: ptr8, words: ptr32, a: ptr32) -> int:
+    # As in encode(): `x` goes through values and `w` is a magnitude; `words` goes through a head's record.
+    base = int(x)
+    q = int(w)
+    qs = int(words)
     shift = int(a[_Q_SHIFT])
-    d = int(a[_HEAD_DIM])
     heads = int(a[_HEADS])
     at = int(a[_Q_AT])
     rec = base + int(a[_QUERIES])
@@ -236,25 +270,23 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
         sets = int(a[_SETS])
         while sets:
             sets -= 1
-            x = int(qs) if sets else int(q)
-            n = d
+            x = ptr8((qs if sets else q) + (at << (1 if shift else 2)))
+            n = int(a[_HEAD_DIM])
             if shift:
-                p16 = ptr16(x + (at << 1))
                 while n:
-                    v = int(p16[0])
-                    if v & 0x8000:
-                        v = 65536 - v
-                    if v > big:
-                        big = v
-                    p16 = ptr16(int(p16) + 2)
+                    w = ptr8(int(ptr16(x)[0]))
+                    if int(w) & 0x8000:
+                        w = ptr8(65536 - int(w))
+                    if int(w) > big:
+                        big = int(w)
+                    x = ptr8(int(x) + 2)
                     n -= 1
             else:
-                p32 = ptr32(x + (at << 2))
                 while n:
-                    v = int(p32[0]) & mask31
-                    if v > big:
-                        big = v
-                    p32 = ptr32(int(p32) + 4)
+                    w = ptr8(int(ptr32(x)[0]) & mask31)
+                    if int(w) > big:
+                        big = int(w)
+                    x = ptr8(int(x) + 4)
                     n -= 1
         if shift:
             ex = 64 - shift
@@ -276,18 +308,24 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
         sm = 1024
         se = 0
         if big:
-            v = (big + 63) >> 6
-            n = 6
-            sm = (v + 63) >> 6
-            if sm > 2047:
-                n = 7
-                sm = (v + 127) >> 7
-            if sm > 2047:
-                n = 8
-                sm = (v + 255) >> 8
+            big = (big + 63) >> 6
+            n = 5
+            sm = 2048
+            while sm > 2047:
+                n += 1
+                sm = (big + (1 << n) - 1) >> n
             se = ex + n
         two = sm << 1
         inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
+        up = 0
+        down = se + 149
+        if shift:
+            down = shift + se - 65
+            if down < 0:
+                up = 0 - down
+                down = 0
+            elif down > 31:
+                down = 31
         # The record's first words carry what the inner loop needs, as there are few registers.
         record = ptr32(rec)
         record[_QUERY_MANTISSA] = sm
@@ -296,10 +334,9 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
         sets = int(a[_SETS])
         while sets:
             sets -= 1
-            x = int(qs) if sets else int(q)
-            i = at
+            x = ptr8((qs if sets else q) + (at << (1 if shift else 2)))
             cp = ptr32(rec + 4 * _QUERY_WORDS + (int(a[_QUERY_SET]) if sets else 0))
-            wp = ptr32(int(cp) + (int(a[_SLICES]) << 2))
+            words = ptr32(int(cp) + (int(a[_SLICES]) << 2))
             total = 0
             piece = int(a[_SLICES])
             while piece:
@@ -315,50 +352,44 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
                     if left:
                         left -= 1
                         if shift:
-                            v = int(ptr16(x + (i << 1))[0])
-                            neg = v & 0x8000
+                            w = ptr8(int(ptr16(x)[0]))
+                            x = ptr8(int(x) + 2)
+                            neg = int(w) & 0x8000
                             if neg:
-                                v = 65536 - v
-                            k = 65 - shift - se
-                            if k >= 0:
-                                v = v << k
-                            elif k > -31:
-                                v = v >> (0 - k)
-                            else:
-                                v = 0
+                                w = ptr8(65536 - int(w))
+                            w = ptr8(int(w) << up >> down)
                         else:
-                            v = int(ptr32(x + (i << 2))[0])
-                            neg = (v >> 31) & 1
-                            k = se + 149 - ((v >> 23) & 255)
-                            if k < 24 and (v & mask31) >> 23:
-                                v = ((v & 0x7FFFFF) | 0x800000) >> k
+                            w = ptr8(int(ptr32(x)[0]))
+                            x = ptr8(int(x) + 4)
+                            neg = int(w) >> 31
+                            k = int(w) >> 23 & 255
+                            if k and down - k < 24:
+                                w = ptr8((int(w) & 0x7FFFFF | 0x800000) >> (down - k))
                             else:
-                                v = 0
-                        i += 1
-                        v += sm
-                        code = (v * inv) >> 23
-                        if v - code * two >= two:
+                                w = ptr8(0)
+                        w = ptr8(int(w) + sm)
+                        code = int(w) * inv >> 23
+                        if int(w) - code * two >= two:
                             code += 1
                         total += code
                         if neg:
                             code = 0 - code
-                            c0 += col >> 1
-                            if code == 0:
-                                c0 -= col >> 1
+                            if code:
+                                c0 += col >> 1
                         c0 -= code << 7
                     if col == 0:
                         even = code << 16
                     elif col == 1:
                         odd = code << 16
                     elif col == 2:
-                        wp[0] = even + code
+                        words[0] = even + code
                     else:
-                        wp[1] = odd + code
-                        wp = ptr32(int(wp) + 8)
+                        words[1] = odd + code
+                        words = ptr32(int(words) + 8)
                 if int(a[_WIDTH]) & 4:
-                    wp[0] = 0
-                    wp[1] = 0
-                    wp = ptr32(int(wp) + 8)
+                    words[0] = 0
+                    words[1] = 0
+                    words = ptr32(int(words) + 8)
                 cp[0] = c0
                 cp = ptr32(int(cp) + 4)
             if total > most:
@@ -370,7 +401,7 @@ def query(buf: ptr8, q: ptr8, qs: ptr8, a: ptr32) -> int:
         record = ptr32(rec)
         record[_QUERY_DOWN] = n
         record[_QUERY_AT] = at
-        at += d
+        at += int(a[_HEAD_DIM])
         rec += int(a[_QUERY_BYTES])
     return 0
 
@@ -822,8 +853,10 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
 
 
 @micropython.viper
-def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
-    base = int(buf)
+def emit(o: ptr32, z: ptr32, out: ptr8) -> int:
+    # `o` goes through sums; `z` is a number of the result.
+    base = int(o)
+    a = ptr32(int(z))
     hi = int(a[_WHI])
     lo = int(a[_WLO])
     we = 16
@@ -851,61 +884,60 @@ def emit(buf: ptr32, a: ptr32, out: ptr8) -> int:
     o = ptr32(base + int(a[_SUMS]))
     corr = int(a[_CORR])
     shift = int(a[_OUT_SHIFT])
+    out = ptr8(int(out) + (at << (1 if shift else 2)))
     n = int(a[_SLICE_WIDTH])
     if shift:
-        p16 = ptr16(int(out) + (at << 1))
         s = 64 - shift - x
         while n:
-            z = ((((int(o[0]) - corr) << up) + half) >> down) * inv
+            z = ptr32(((((int(o[0]) - corr) << up) + half) >> down) * inv)
             if s > 30:
-                z = 0
+                z = ptr32(0)
             elif s > 0:
-                z = (z + (1 << (s - 1))) >> s
-            elif z:
-                if z > 32767:
-                    z = 32767
-                elif z < -32767:
-                    z = -32767
+                z = ptr32((int(z) + (1 << (s - 1))) >> s)
+            elif int(z):
+                if int(z) > 32767:
+                    z = ptr32(32767)
+                elif int(z) < -32767:
+                    z = ptr32(-32767)
                 if s < -15:
-                    z = z << 15
+                    z = ptr32(int(z) << 15)
                 else:
-                    z = z << (0 - s)
-            if z > 32767:
-                z = 32767
-            elif z < -32767:
-                z = -32767
-            p16[0] = z
-            p16 = ptr16(int(p16) + 2)
+                    z = ptr32(int(z) << (0 - s))
+            if int(z) > 32767:
+                z = ptr32(32767)
+            elif int(z) < -32767:
+                z = ptr32(-32767)
+            ptr16(out)[0] = int(z)
+            out = ptr8(int(out) + 2)
             o = ptr32(int(o) + 4)
             n -= 1
     else:
-        p32 = ptr32(int(out) + (at << 2))
         while n:
-            z = ((((int(o[0]) - corr) << up) + half) >> down) * inv
+            z = ptr32(((((int(o[0]) - corr) << up) + half) >> down) * inv)
             sign = 0
-            if z < 0:
+            if int(z) < 0:
                 sign = 1
-                z = 0 - z
+                z = ptr32(0 - int(z))
             f = x + 150
-            if z:
-                while z > 0xFFFFFF:
-                    z = z >> 1
+            if int(z):
+                while int(z) > 0xFFFFFF:
+                    z = ptr32(int(z) >> 1)
                     f += 1
-                if z < 0x100:
-                    z <<= 16
+                if int(z) < 0x100:
+                    z = ptr32(int(z) << 16)
                     f -= 16
-                if z < 0x10000:
-                    z <<= 8
+                if int(z) < 0x10000:
+                    z = ptr32(int(z) << 8)
                     f -= 8
-                while z < 0x800000:
-                    z <<= 1
+                while int(z) < 0x800000:
+                    z = ptr32(int(z) << 1)
                     f -= 1
                 if f < 1:
-                    z = 0
+                    z = ptr32(0)
                 else:
-                    z = (f << 23) + (z & 0x7FFFFF) + (sign << 31)
-            p32[0] = z
-            p32 = ptr32(int(p32) + 4)
+                    z = ptr32((f << 23) + (int(z) & 0x7FFFFF) + (sign << 31))
+            ptr32(out)[0] = int(z)
+            out = ptr8(int(out) + 4)
             o = ptr32(int(o) + 4)
             n -= 1
     return 0

@@ -133,6 +133,7 @@ ENCODE = Table(
     E_V_HEAD | bytes | setup | as E_HEAD, of V
     E_V_ROW | bytes | setup | as E_ROW, of V
     E_V_CODES | bytes | setup | as E_CODES, of V
+    E_V_MOST | code | setup | largest of V: 127; 7: two codes a byte; 0: encode() of int8 stores K alone
     """),
     names_end="E_TABLE",
 )

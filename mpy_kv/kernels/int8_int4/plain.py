@@ -1,7 +1,6 @@
 """The kernels of int8-int4 in plain integers: the definition that viper and Thumb must match bit for bit.
 
-encode and av; the others are those of int8 (mpy_kv/kernels/plain.py, whose bounds hold here). Stored: K as in
-int8; a value's code -7..7 as nibble code + 8, in a byte the low one first, 8 in the padding of a slice.
+av; the others are those of int8 (mpy_kv/kernels/plain.py, whose bounds hold here).
 """
 
 try:
@@ -9,10 +8,9 @@ try:
 except ImportError:
     from ...cpython import const
 
-from ..params import TOO_LARGE, V_TOO_LARGE
-from ..plain import code_of, get32, group_scale, put16, put32
+from ..plain import get32, put32
 
-# fields: attend, v_run, encode, layer
+# fields: attend, v_run
 _RUNS = const(1)
 _VCODES = const(6)
 _DOTS = const(11)
@@ -24,73 +22,9 @@ _V_WIDTH = const(40)
 _V_RUNS = const(41)
 _V_RUN_COUNT = const(1)
 _V_RUN_WORDS = const(2)
-_E_LAYER = const(0)
-_E_SLOT = const(1)
-_E_AT = const(2)
-_E_COUNT = const(3)
-_E_GROUP = const(4)
-_E_WIDTH = const(5)
-_E_BYTES = const(6)
-_E_SLICES = const(7)
-_E_HEAD = const(8)
-_E_STRIDE = const(9)
-_E_ROW = const(10)
-_E_CODES = const(11)
-_E_PLANE = const(12)
-_E_V_BYTES = const(14)
-_E_V_HEAD = const(15)
-_E_V_ROW = const(16)
-_E_V_CODES = const(17)
-_E_TABLE = const(18)
-_LAYER_K_SHIFT = const(1)
-_LAYER_V_SHIFT = const(2)
-_LAYER_WORDS = const(3)
 # end of fields
 
 _BATCH = 8
-
-
-def encode(buf, k, v, e):
-    """As int8's: one token's K and V of one layer to codes and scales at slot E_SLOT; the same refusals."""
-    table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
-    codes = e[table] + e[_E_SLOT] * e[_E_ROW]
-    scales = e[table] + e[_E_CODES] + 2 * e[_E_SLOT]
-    if not _encode(buf, k, e, codes, scales, e[table + _LAYER_K_SHIFT], 127, e[_E_BYTES], e[_E_HEAD]):
-        return TOO_LARGE
-    plane = e[table] + e[_E_PLANE]
-    codes = plane + e[_E_SLOT] * e[_E_V_ROW]
-    scales = plane + e[_E_V_CODES] + 2 * e[_E_SLOT]
-    if not _encode(buf, v, e, codes, scales, e[table + _LAYER_V_SHIFT], 7, e[_E_V_BYTES], e[_E_V_HEAD]):
-        return V_TOO_LARGE
-    return 0
-
-
-def _encode(buf, x, e, head, scale_at, shift, qmax, slice_bytes, head_bytes):
-    """Whether a vector could be stored: codes of head 0 at `head`, scale of group 0 at `scale_at`."""
-    at = e[_E_AT]
-    piece = 0
-    for _ in range(e[_E_COUNT] // e[_E_GROUP]):
-        scale = group_scale(x, at, e[_E_GROUP], shift, qmax)
-        if scale is None:
-            return False
-        half, sm, se = scale
-        put16(buf, scale_at, half)
-        scale_at += e[_E_STRIDE]
-        for _ in range(e[_E_GROUP] // e[_E_WIDTH]):
-            codes = [code_of(x, at + i, shift, sm, se) for i in range(e[_E_WIDTH])]
-            at += e[_E_WIDTH]
-            codes += [0] * (2 * slice_bytes)
-            out = head + piece * slice_bytes
-            for i in range(slice_bytes):
-                if qmax == 127:
-                    buf[out + i] = 128 + codes[i]
-                else:
-                    buf[out + i] = 8 + codes[2 * i] | 8 + codes[2 * i + 1] << 4
-            piece += 1
-            if piece == e[_E_SLICES]:
-                piece = 0
-                head += head_bytes
-    return True
 
 
 def av(buf, same, mask, a):

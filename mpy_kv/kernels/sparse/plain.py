@@ -1,7 +1,7 @@
 """The kernels of sparse in plain integers: the definition that viper must match bit for bit.
 
-encode and av; the others are those of int8 (mpy_kv/kernels/plain.py, whose bounds hold here). Stored: K as in
-int8; V as the package says.
+encode_values and av; the others are those of int8 (mpy_kv/kernels/plain.py, whose bounds hold here). Stored:
+K as in int8; V as the package says.
 """
 
 try:
@@ -11,7 +11,7 @@ except ImportError:
 
 import struct
 
-from ..params import TOO_LARGE, V_TOO_LARGE
+from ..params import V_TOO_LARGE
 from ..plain import code_of, get32, group_scale, put16, put32
 
 # fields: attend, v_run, sparse, encode, layer
@@ -37,19 +37,12 @@ _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
 _E_GROUP = const(4)
-_E_WIDTH = const(5)
-_E_BYTES = const(6)
-_E_SLICES = const(7)
-_E_HEAD = const(8)
 _E_STRIDE = const(9)
-_E_ROW = const(10)
-_E_CODES = const(11)
 _E_PLANE = const(12)
 _E_V_HEAD = const(15)
 _E_V_ROW = const(16)
 _E_V_CODES = const(17)
-_E_TABLE = const(18)
-_LAYER_K_SHIFT = const(1)
+_E_TABLE = const(19)
 _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
 # end of fields
@@ -57,17 +50,13 @@ _LAYER_WORDS = const(3)
 _BATCH = 8
 
 
-def encode(buf, k, v, e):
-    """As int8's: one token's K and V of one layer to codes and scales at slot E_SLOT; the same refusals.
+def encode_values(buf, k, v, e):
+    """One token's V of one layer to bitmaps, codes and scales at slot E_SLOT; refuses as int8's encode does.
 
     Of a group of n values the n // 4 of the smallest magnitude are dropped, of equal ones the higher channel
-    first. Scale and codes are those of the whole group in int8; float32 denormals count as 0.
+    first. Scale and codes are those of the whole group in int8; float32 denormals count as 0. `k`: unread.
     """
     table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
-    codes = e[table] + e[_E_SLOT] * e[_E_ROW]
-    scales = e[table] + e[_E_CODES] + 2 * e[_E_SLOT]
-    if not _encode(buf, k, e, codes, scales, e[table + _LAYER_K_SHIFT]):
-        return TOO_LARGE
     plane = e[table] + e[_E_PLANE]
     row = plane + e[_E_SLOT] * e[_E_V_ROW]
     scale_at = plane + e[_E_V_CODES] + 2 * e[_E_SLOT]
@@ -99,29 +88,6 @@ def _size(x, shift):
         return abs(x)
     bits = struct.unpack("<I", struct.pack("<f", x))[0] & 0x7FFFFFFF
     return bits if bits >= 0x800000 else 0
-
-
-def _encode(buf, x, e, head, scale_at, shift):
-    """Whether a key could be stored: codes of head 0 at `head`, scale of group 0 at `scale_at`."""
-    at = e[_E_AT]
-    piece = 0
-    for _ in range(e[_E_COUNT] // e[_E_GROUP]):
-        scale = group_scale(x, at, e[_E_GROUP], shift, 127)
-        if scale is None:
-            return False
-        half, sm, se = scale
-        put16(buf, scale_at, half)
-        scale_at += e[_E_STRIDE]
-        for _ in range(e[_E_GROUP] // e[_E_WIDTH]):
-            out = head + piece * e[_E_BYTES]
-            for c in range(e[_E_BYTES]):
-                buf[out + c] = 128 + (code_of(x, at + c, shift, sm, se) if c < e[_E_WIDTH] else 0)
-            at += e[_E_WIDTH]
-            piece += 1
-            if piece == e[_E_SLICES]:
-                piece = 0
-                head += e[_E_HEAD]
-    return True
 
 
 def av(buf, same, mask, a):

@@ -1,9 +1,7 @@
-"""encode and av of sparse as native code: the bits of plain.py here. Style and limits: ../viper.py."""
+"""encode_values and av of sparse as native code: the bits of plain.py here. Style and limits: ../viper.py."""
 
 import micropython
 from micropython import const
-
-_WIDE = const(0)
 
 # fields: attend, run, v_run, sparse, query, encode, layer
 _N = const(0)
@@ -30,213 +28,167 @@ _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
 _E_GROUP = const(4)
-_E_WIDTH = const(5)
-_E_BYTES = const(6)
-_E_SLICES = const(7)
-_E_HEAD = const(8)
 _E_STRIDE = const(9)
-_E_ROW = const(10)
-_E_CODES = const(11)
 _E_PLANE = const(12)
 _E_MASK31 = const(13)
 _E_V_HEAD = const(15)
 _E_V_ROW = const(16)
 _E_V_CODES = const(17)
-_E_TABLE = const(18)
+_E_TABLE = const(19)
 _LAYER_CODES = const(0)
-_LAYER_K_SHIFT = const(1)
 _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
 # end of fields
 
 
 @micropython.viper
-def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
-    base = int(out)
+def encode_values(out: ptr8, x: ptr8, v: ptr8, e: ptr32) -> int:
     layer = ptr32(int(e) + 4 * _E_TABLE + int(e[_E_LAYER]) * (4 * _LAYER_WORDS))
     mask31 = int(e[_E_MASK31])
+    shift = int(layer[_LAYER_V_SHIFT])
+    step = 2 if shift else 4
+    first = int(v) + int(e[_E_AT]) * step
+    plane = int(out) + int(layer[_LAYER_CODES]) + int(e[_E_PLANE])
     # First scales and bitmaps, then codes: a loop around both would be longer than a branch can jump.
-    refused = 0
-    value = 0
-    while value < 2:
-        shift = int(layer[_LAYER_K_SHIFT])
-        x = int(k)
-        row = base + int(layer[_LAYER_CODES]) + int(e[_E_PLANE])
-        scale_at = base + int(layer[_LAYER_CODES]) + int(e[_E_CODES])
-        if value:
-            shift = int(layer[_LAYER_V_SHIFT])
-            x = int(v)
-            scale_at = row + int(e[_E_V_CODES])
-            row += int(e[_E_SLOT]) * int(e[_E_V_ROW])
-        scale_at += int(e[_E_SLOT]) << 1
-        step = 2 if shift else 4
-        x += int(e[_E_AT]) * step
-        groups = int(e[_E_COUNT]) // int(e[_E_GROUP])  # viper: allow divide because a group has values
-        while groups:
-            groups -= 1
-            big = 0
-            # Of a group of V the n // 4 smallest are dropped: the largest of them is found, the others stand
-            # in the row meanwhile, descending. They need no more bytes than it has.
-            least = 0
-            end = row
-            n = (int(e[_E_GROUP]) >> 2) * value
-            if n:
-                least = mask31
-                while n > 1:
-                    ptr32(end)[0] = least
-                    end += 4
-                    n -= 1
-            n = int(e[_E_GROUP])
-            while n:
-                if shift:
-                    w = int(ptr16(x)[0])
-                    if w & 0x8000:
-                        w = 65536 - w
-                else:
-                    w = int(ptr32(x)[0]) & mask31
-                    if w < 0x800000:
-                        w = 0
-                x += step
-                if w > big:
-                    big = w
-                if w < least:
-                    p32 = ptr32(row)
-                    least = w
-                    if int(p32) < end:
-                        if int(p32[0]) > w:
-                            least = int(p32[0])
-                            while int(p32) + 4 < end:
-                                if int(p32[1]) <= w:
-                                    break
-                                p32[0] = p32[1]
-                                p32 = ptr32(int(p32) + 4)
-                            p32[0] = w
+    x = ptr8(first)
+    row = plane + int(e[_E_SLOT]) * int(e[_E_V_ROW])
+    scale_at = plane + int(e[_E_V_CODES]) + (int(e[_E_SLOT]) << 1)
+    left = int(e[_E_COUNT])
+    while left:
+        left -= int(e[_E_GROUP])
+        big = 0
+        # The n // 4 smallest are dropped: the largest of them is found, the others stand in the row meanwhile
+        # and descend. They need no more bytes than it has.
+        least = 0
+        end = row
+        n = int(e[_E_GROUP]) >> 2
+        if n:
+            least = mask31
+            while n > 1:
+                ptr32(end)[0] = least
+                end += 4
                 n -= 1
-            # Smallest float16 scale sm * 2^se with 127 * scale >= largest, which is 24 bits and an exponent.
-            half = 0
-            if big:
-                if shift:
-                    big = big << 8
-                    se = 56 - shift
-                    while big < 0x800000:
-                        big = big << 1
-                        se -= 1
-                else:
-                    se = (big >> 23) - 150
-                    big = (big & 0x7FFFFF) | 0x800000
-                big = (big + 126) // 127
-                cut = 5
-                sm = 2048
-                while sm > 2047:
-                    cut += 1
-                    sm = (big + (1 << cut) - 1) >> cut
-                se += cut
-                if se > 5:
-                    refused = 0 - 1 - value
-                    value = 2
-                    break
-                if se < -24:
-                    cut += -24 - se
-                    half = 1
-                    if cut < 31:
-                        half = (big + (1 << cut) - 1) >> cut
-                else:
-                    half = ((se + 25) << 10) + sm - 1024
-            p16 = ptr16(scale_at)
-            p16[0] = half
-            scale_at += int(e[_E_STRIDE])
-            if value:
-                # How many are dropped that are as large as the largest of those.
-                n = int(e[_E_GROUP])
-                equal = n >> 2
+        n = int(e[_E_GROUP])
+        while n:
+            if shift:
+                w = int(ptr16(x)[0])
+                if w & 0x8000:
+                    w = 65536 - w
+            else:
+                w = int(ptr32(x)[0]) & mask31
+                if w < 0x800000:
+                    w = 0
+            x = ptr8(int(x) + step)
+            if w > big:
+                big = w
+            if w < least:
                 p32 = ptr32(row)
-                while int(p32) < end:
-                    if int(p32[0]) < least:
-                        break
-                    p32 = ptr32(int(p32) + 4)
-                equal -= (end - int(p32)) >> 2
-                at = x
-                bits = 0
-                while n:
-                    n -= 1
-                    at -= step
-                    if shift:
-                        w = int(ptr16(at)[0])
-                        if w & 0x8000:
-                            w = 65536 - w
-                    else:
-                        w = int(ptr32(at)[0]) & mask31
-                        if w < 0x800000:
-                            w = 0
-                    bits = bits << 1
-                    if w > least:
-                        bits += 1
-                    elif w == least:
-                        if equal:
-                            equal -= 1
-                        else:
-                            bits += 1
-                out = ptr8(row)
-                n = int(e[_E_GROUP])
-                while n > 0:
-                    out[0] = bits
-                    out = ptr8(int(out) + 1)
-                    bits = bits >> 8
-                    n -= 8
-                row += int(e[_E_V_HEAD])
-        value += 1
-    if refused:
-        return refused
-    value = 0
-    while value < 2:
-        shift = int(layer[_LAYER_K_SHIFT])
-        x = int(k)
-        row = base + int(layer[_LAYER_CODES]) + int(e[_E_SLOT]) * int(e[_E_ROW])
-        scale_at = base + int(layer[_LAYER_CODES]) + int(e[_E_CODES])
-        count = int(e[_E_WIDTH])
-        if value:
-            shift = int(layer[_LAYER_V_SHIFT])
-            x = int(v)
-            row = base + int(layer[_LAYER_CODES]) + int(e[_E_PLANE])
-            scale_at = row + int(e[_E_V_CODES])
-            row += int(e[_E_SLOT]) * int(e[_E_V_ROW])
-            count = int(e[_E_GROUP])
-        scale_at += int(e[_E_SLOT]) << 1
-        x += int(e[_E_AT]) << (1 if shift else 2)
-        left = int(e[_E_COUNT])
-        pieces = int(e[_E_SLICES])
-        group = 0
-        while left:
-            if group == 0:
-                group = int(e[_E_GROUP])
-                sm = int(ptr16(scale_at)[0])
-                scale_at += int(e[_E_STRIDE])
-                se = (sm >> 10) - 25
-                if se > -25:
-                    sm = (sm & 1023) | 1024
+                least = w
+                if int(p32) < end:
+                    if int(p32[0]) > w:
+                        least = int(p32[0])
+                        while int(p32) + 4 < end:
+                            if int(p32[1]) <= w:
+                                break
+                            p32[0] = p32[1]
+                            p32 = ptr32(int(p32) + 4)
+                        p32[0] = w
+            n -= 1
+        # Smallest float16 scale sm * 2^se with 127 * scale >= largest, which is 24 bits and an exponent.
+        half = 0
+        if big:
+            if shift:
+                big = big << 8
+                se = 56 - shift
+                while big < 0x800000:
+                    big = big << 1
+                    se -= 1
+            else:
+                se = (big >> 23) - 150
+                big = (big & 0x7FFFFF) | 0x800000
+            big = (big + 126) // 127
+            cut = 5
+            sm = 2048
+            while sm > 2047:
+                cut += 1
+                sm = (big + (1 << cut) - 1) >> cut
+            se += cut
+            if se > 5:
+                return 0 - 2
+            if se < -24:
+                cut += -24 - se
+                half = 1
+                if cut < 31:
+                    half = (big + (1 << cut) - 1) >> cut
+            else:
+                half = ((se + 25) << 10) + sm - 1024
+        p16 = ptr16(scale_at)
+        p16[0] = half
+        scale_at += int(e[_E_STRIDE])
+        # How many are dropped that are as large as the largest of those.
+        n = int(e[_E_GROUP])
+        equal = n >> 2
+        p32 = ptr32(row)
+        while int(p32) < end:
+            if int(p32[0]) < least:
+                break
+            p32 = ptr32(int(p32) + 4)
+        equal -= (end - int(p32)) >> 2
+        at = int(x)
+        bits = 0
+        while n:
+            n -= 1
+            at -= step
+            if shift:
+                w = int(ptr16(at)[0])
+                if w & 0x8000:
+                    w = 65536 - w
+            else:
+                w = int(ptr32(at)[0]) & mask31
+                if w < 0x800000:
+                    w = 0
+            bits = bits << 1
+            if w > least:
+                bits += 1
+            elif w == least:
+                if equal:
+                    equal -= 1
                 else:
-                    se = -24
-                    if sm == 0:
-                        sm = 1
-                two = sm << 1
-                inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
-            group -= count
-            left -= count
-            # Of a key all is kept.
-            out = ptr8(row)
-            end = row + int(e[_E_BYTES])
-            bits = 0 - 1
-            if value:
-                out = ptr8(row + (count + 7 >> 3))
-                end = row + int(e[_E_V_ROW])
-                bits = int(ptr32(row)[0])
-            # Codes: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
-            c = count
-            while c:
-                c -= 1
+                    bits += 1
+        out = ptr8(row)
+        n = int(e[_E_GROUP])
+        while n > 0:
+            out[0] = bits
+            out = ptr8(int(out) + 1)
+            bits = bits >> 8
+            n -= 8
+        row += int(e[_E_V_HEAD])
+    x = ptr8(first)
+    row = plane + int(e[_E_SLOT]) * int(e[_E_V_ROW])
+    scale_at = plane + int(e[_E_V_CODES]) + (int(e[_E_SLOT]) << 1)
+    left = int(e[_E_COUNT])
+    while left:
+        left -= int(e[_E_GROUP])
+        sm = int(ptr16(scale_at)[0])
+        scale_at += int(e[_E_STRIDE])
+        se = (sm >> 10) - 25
+        if se > -25:
+            sm = (sm & 1023) | 1024
+        else:
+            se = -24
+            if sm == 0:
+                sm = 1
+        two = sm << 1
+        inv = (1 << 23) // two  # viper: allow divide because sm is at least 1
+        bits = int(ptr32(row)[0])
+        n = int(e[_E_GROUP])
+        out = ptr8(row + (n + 7 >> 3))
+        while n:
+            n -= 1
+            if bits & 1:
+                # Its code: floor((2|x| + s) / 2s); the reciprocal may fall one short, never over.
                 if shift:
                     w = int(ptr16(x)[0])
-                    x += 2
                     neg = w & 0x8000
                     if neg:
                         w = 65536 - w
@@ -249,36 +201,27 @@ def encode(out: ptr8, k: ptr8, v: ptr8, e: ptr32) -> int:
                         w = 0
                 else:
                     w = int(ptr32(x)[0])
-                    x += 4
                     neg = (w >> 31) & 1
                     cut = se + 149 - ((w >> 23) & 255)
                     if cut < 24:
                         w = ((w & 0x7FFFFF) | 0x800000) >> cut
                     else:
                         w = 0
-                if bits & 1:
-                    w += sm
-                    code = (w * inv) >> 23
-                    if w - code * two >= two:
-                        code += 1
-                    if neg:
-                        code = 0 - code
-                    out[0] = 128 + code
-                    out = ptr8(int(out) + 1)
-                bits = bits >> 1
-            while int(out) < end:
-                out[0] = 128
+                w += sm
+                code = (w * inv) >> 23
+                if w - code * two >= two:
+                    code += 1
+                if neg:
+                    code = 0 - code
+                out[0] = 128 + code
                 out = ptr8(int(out) + 1)
-            if value:
-                row += int(e[_E_V_HEAD])
-            else:
-                # To the next slice, or the next head's first.
-                row = end
-                pieces -= 1
-                if pieces == 0:
-                    pieces = int(e[_E_SLICES])
-                    row += int(e[_E_HEAD]) - int(e[_E_BYTES]) * pieces
-        value += 1
+            x = ptr8(int(x) + step)
+            bits = bits >> 1
+        end = row + int(e[_E_V_ROW])
+        while int(out) < end:
+            out[0] = 128
+            out = ptr8(int(out) + 1)
+        row += int(e[_E_V_HEAD])
     return 0
 
 

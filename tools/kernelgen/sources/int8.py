@@ -6,8 +6,6 @@ assembler's own words. r8 and above hold what a loop only adds, compares or copi
 caller and are saved, r12 and lr are free.
 """
 
-from collections.abc import Callable
-
 from field_tables.kernels import ATTEND, ENCODE, QUERY, RUN
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
@@ -674,71 +672,76 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
 def encode(buffer: Register, k: Register, v: Register, storing: Register) -> None:
     """A token's K and V to codes and scales at slot E_SLOT: plain.py's encode.
 
-    From E_COUNT values of k and of v, int16 or float32, to codes[E_COUNT] and float16 scales. Returns -1 -
-    which vector has a value too large. B1.
+    From E_COUNT values of k and of v, int16 or float32, to codes[E_COUNT] and float16 scales; those of V have
+    4 bits if E_V_MOST is 7, and are not made if it is 0. Returns -1 - which vector has a value too large. B1.
 
-    r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr end
+    r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr
+    end, r12 what is added to a code; 0: it goes above the one before
     """
     e = Array(r3, ENCODE)
     e_ = e.on(r7)
-
-    def codes(name: str, magnitude: Callable[[], None]) -> None:
-        with repeat(name, ne(r0, lr)):
-            magnitude()
-            round_code()
-            with_sign(r6, r7)
-            add(r6, 128)
-            strb(r6, at(r1))
-            add(r1, 1)
-
-    with frame("e buffer v shift head scale slice values_left vector group_end layer padding") as sp:
+    with frame(
+        "e buffer v shift head scale slice values_left vector group_end layer slice_end slice_bytes "
+        "head_bytes most"
+    ) as sp:
         begin_vectors(e, sp)
         with repeat("VECTOR", ne(r5, 2)):
             begin_vector(e, sp)
-            ldr(r5, e.E_SLOT)
+            put(sp.head_bytes, e.E_HEAD, by=r5)
+            mov(r2, 127)
+            ldr(r4, e.E_BYTES)
             ldr(r6, e.E_ROW)
-            mul(r6, r5)
+            ldr(r7, e.E_CODES)
+            ldr(r5, sp.vector)
+            with when(ne(r5, 0)):
+                ldr(r2, e.E_V_MOST)
+                with when(eq(r2, 0)):
+                    b("STORED")
+                put(sp.head_bytes, e.E_V_HEAD, by=r4)
+                ldr(r4, e.E_V_BYTES)
+                ldr(r6, e.E_V_ROW)
+                ldr(r7, e.E_V_CODES)
+            str_(r2, sp.most)
+            str_(r4, sp.slice_bytes)
+            times(r6, e.E_SLOT, by=r5)
             add(r6, r0)
             str_(r6, sp.head)
-            locate(r6, e.E_CODES, r0)
+            add(r6, r7, r0)
             begin_groups(e, sp)
             with repeat("GROUP", ne):
                 begin_group(e, sp)
-                # r4 = t = (r4 + 126) // 127, as 128 a + b = 127 a + (a + b)
+                # r6 t = (r4 + most - 1) // most, as 128 a + b = 127 a + (a + b); most r0, its bits r2
                 label("LARGEST")
-                add(r4, 126)
+                mov(r2, 7)
+                ldr(r0, sp.most)
+                with when(eq(r0, 7)):
+                    mov(r2, 3)
+                add(r4, r0)
+                sub(r4, 1)
                 mov(r6, 0)
                 with endless("FOLD", "FOLDED"):
-                    lsr(r7, r4, 7)
+                    mov(r7, r4)
+                    lsr(r7, r2)
                     branch(eq, "FOLDED")
                     add(r6, r7)
-                    lsl(r4, 25)
-                    lsr(r4, 25)
+                    and_(r4, r0)
                     add(r4, r7)
-                with when(eq(r4, 127)):
+                with when(eq(r4, r0)):
                     add(r6, 1)
-                mov(r2, 6)
-                mov(r4, r6)
-                add(r4, 63)
-                lsr(r4, 6)
-                lsr(r7, r4, 11)
-                with when(ne):
-                    mov(r2, 7)
-                    mov(r4, r6)
-                    add(r4, 127)
-                    lsr(r4, 7)
-                add(r5, r2)
+                mov(r7, 12)
+                sub(r2, r7, r2)
+                eleven_bits(by=r7)
                 store_scale(e, sp)
                 with repeat("PIECE", ne(r0, r4)):
                     ldr(r7, sp.e)
                     ldr(r5, sp.slice)
-                    ldr(r6, e_.E_BYTES)
+                    ldr(r6, sp.slice_bytes)
                     mov(r1, r6)
                     mul(r1, r5)
                     plus(r1, sp.head, by=r4)
+                    add(r6, r1)
+                    str_(r6, sp.slice_end)
                     ldr(r4, e_.E_WIDTH)
-                    sub(r6, r4)
-                    str_(r6, sp.padding)
                     mov(r6, r11)
                     value_bytes(r4, r6)
                     add(r4, r0)
@@ -748,25 +751,48 @@ def encode(buffer: Register, k: Register, v: Register, storing: Register) -> Non
                     with when(eq(r5, r4)):
                         mov(r5, 0)
                         ldr(r4, sp.head)
-                        plus(r4, e_.E_HEAD, by=r6)
+                        plus(r4, sp.head_bytes, by=r6)
                         str_(r4, sp.head)
                     str_(r5, sp.slice)
-                    mov(r4, r11)
-                    branch(eq(r4, 0), "REAL")
-                    codes("WHOLE", int16_magnitude)
-                    b("PIECES")
-                    codes("REAL", float32_magnitude)
-                    label("PIECES")
-                    mov(r6, 128)
-                    ldr(r5, sp.padding)
-                    with endless("PAD", "PADDED"):
-                        branch(eq(r5, 0), "PADDED")
+                    mov(r5, 128)
+                    ldr(r4, sp.most)
+                    lsr(r4, 3)
+                    with when(eq):
+                        mov(r5, 128 + 8)
+                    mov(r12, r5)
+                    with repeat("VALUE", ne(r0, lr)):
+                        next_magnitude()
+                        round_code()
+                        with_sign(r6, r7)
+                        mov(r4, r12)
+                        branch(eq(r4, 128), "BYTE")
+                        # One of 4 bits is first put in the low nibble, 8 above it; the next one is added.
+                        with when(ne(r4, 0)):
+                            add(r6, r4)
+                            strb(r6, at(r1))
+                            put(r12, 0, by=r4)
+                            b("NEXT")
+                        lsl(r6, 4)
+                        put(r12, 128 + 8, by=r4)
+                        ldrb(r4, at(r1))
+                        label("BYTE")
+                        add(r6, r4)
                         strb(r6, at(r1))
                         add(r1, 1)
-                        sub(r5, 1)
+                        label("NEXT")
+                    mov(r6, r12)
+                    with when(eq(r6, 0)):
+                        add(r1, 1)
+                        mov(r6, 128 + 8)
+                    ldr(r5, sp.slice_end)
+                    with endless("PAD", "PADDED"):
+                        branch(eq(r1, r5), "PADDED")
+                        strb(r6, at(r1))
+                        add(r1, 1)
                     ldr(r4, sp.group_end)
                 next_group(e, sp)
             next_vector(e, sp)
+        label("STORED")
         mov(r0, 0)
         label("REFUSE")
 
