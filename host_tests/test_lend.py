@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kvlab.parts import closure
 from kvlab.paths import BOARDS, ROOT
 
 FOLDERS = {"mpy_kv": ROOT / "mpy_kv", "stories": BOARDS / "apps" / "stories"}
@@ -128,3 +129,13 @@ def test_a_cache_works_on_without_them(upy) -> None:
         "window must be a whole number, got '4'",
         "(0, [1, 2, 3, 4], 2)",
     ]
+
+
+def test_the_app_has_no_circles() -> None:
+    """Imports in functions and what is lent count: each module can be read after those that it uses."""
+    names = [name for name in FILES if name.startswith("stories.")]
+    uses = {name: {edge.name for edge in closure.edges(name)} for name in names}
+    uses = {name: {other for other in others if other in uses} for name, others in uses.items()}
+    while leaves := {name for name, others in uses.items() if not others}:
+        uses = {name: others - leaves for name, others in uses.items() if name not in leaves}
+    assert not uses

@@ -11,7 +11,8 @@ import pytest
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from stories import app, command
 from stories.image import Image
-from stories.sampler import Sampler, thousandths
+from stories.sampler import Sampler
+from stories.sampling import thousandths
 from stories_fixtures import llama, tiny, typed, unix_app
 from tiny_model import write_tiny
 

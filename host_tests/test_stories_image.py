@@ -7,6 +7,7 @@ import struct
 
 import pytest
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
+from stories import tensors
 from stories.errors import ImageError
 from stories.image import Image
 from stories_fixtures import SHAPES, patched, tiny
@@ -26,17 +27,12 @@ def test_reads_what_the_host_reads(shape: str, mapped: bool) -> None:
         assert getattr(image, name) == getattr(c, name), name
     assert image.shared == c.shared
     assert image.model_id == host.header.model_id
-    assert [tuple(x) for x in image.shifts()] == [tuple(x) for x in host.shifts.tolist()]
+    assert [tuple(x) for x in tensors.shifts(image)] == [tuple(x) for x in host.shifts.tolist()]
     for i, entry in enumerate(host.entries):
-        t = image.tensor(i)
-        assert (t.offset, t.rows, t.columns, t.exponent) == (
-            entry.offset,
-            entry.rows,
-            entry.cols,
-            entry.exponent,
-        )
-    assert image.classifier().offset == host.entries[0 if c.shared else -1].offset
-    assert image.final_norm().offset == host.entries[-1 if c.shared else -2].offset
+        offset, rows, columns, _, exponent, _, _ = tensors.entry(image, i)
+        assert (offset, rows, columns, exponent) == (entry.offset, entry.rows, entry.cols, entry.exponent)
+    assert tensors.classifier(image)[0] == host.entries[0 if c.shared else -1].offset
+    assert tensors.final_norm(image)[0] == host.entries[-1 if c.shared else -2].offset
 
 
 @pytest.mark.parametrize("mapped", [True, False])

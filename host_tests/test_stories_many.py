@@ -12,6 +12,7 @@ import pytest
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
 import storytellers
 from stories import app, command, many, shared
+from stories.tokenizer import Tokenizer
 from stories_fixtures import llama, tiny
 from tiny_model import write_tiny
 
@@ -329,7 +330,7 @@ def test_asyncio_tasks_on_cpython() -> None:
 
     def done(number, one, model) -> None:
         parts: list[bytes] = []
-        one.write(app.Tokenizer(model.image), lambda b: parts.append(bytes(b)))
+        one.write(Tokenizer(model.image), lambda b: parts.append(bytes(b)))
         found[number] = b"".join(parts)
 
     figures, tokens = asyncio.run(

@@ -28,7 +28,7 @@ _mark("mpy_kv")
 if _port.MICROPYTHON and not _port.EMITTER:
     # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
     _here = __file__[: __file__.rfind("/") + 1]
-    for _name in ("image", "tokenizer", "sampler", "model", "app"):
+    for _name in ("image", "model"):
         _port.install("stories." + _name, _here + _name + ".py")
 
 from . import kernels  # noqa: E402

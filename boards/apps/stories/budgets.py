@@ -7,7 +7,7 @@ naming the option to change.
 from mpy_kv.errors import BadArgument
 from mpy_kv.eviction import tokens
 
-from .sampler import thousandths
+from .sampling import thousandths
 
 RING = "window"  # drops the oldest: what a ring does by itself
 

@@ -8,19 +8,64 @@ import struct
 from binascii import crc32
 
 from mpy_kv.geometry import CODECS
+from mpy_kv.lend import lend
+from mpy_kv.port import addressof
 
 from .errors import ImageError
-from .image import ATT_NORM, FFN_NORM, LAYER_TENSORS
-from .kernels import GROUP, MAX_GROUPS
+
+U = lend("stories.kernels.layout")
 
 HEADER_BYTES = 96
 VERSION = 1
 
-_MATRIX, _VECTOR = 0, 1
+_MATRIX, _VECTOR = 0, 1  # kinds
+
+
+# Attributes of an Image, as header() returns them. shared: the classifier is the embedding; half_split: how
+# rotary positions pair; codecs_at: 0 where the image says nothing of the cache.
+FIELDS = ("total_bytes", "crc32", "model_id", "dim", "hidden", "layers", "heads", "kv_heads", "head_dim")
+FIELDS += ("vocab", "seq_len", "bos", "eos", "eps_q32", "shared", "half_split", "tensors_at", "tensor_count")
+FIELDS += ("rope_at", "shifts_at", "tokenizer_at", "tokenizer_bytes", "codecs_at")
+
+# The same, of tokenizer().
+TOKENIZER = ("max_token_bytes", "token_offsets_at", "token_ranks_at", "token_order_at", "token_blob_at")
+
+
+def open_image(image, source, check_crc):
+    """As Image: looks at the source, sets the attributes."""
+    if hasattr(source, "readinto"):
+        image.file = source
+        source.seek(0, 2)
+        have = source.tell()
+    else:
+        try:
+            image.buffer = memoryview(source)
+            have = len(image.buffer)
+        except TypeError:
+            raise ImageError(
+                "model must be a buffer or a file open for reading, got %s" % type(source).__name__
+            )
+        at = addressof(image.buffer)
+        if at & 3:
+            raise ImageError(
+                "model starts at address %d, not on a word: align it, or pass the open file" % at
+            )
+    _set(image, FIELDS, header(image, have))
+    tensors(image)
+    shifts(image)
+    image.codec = codec(image)
+    _set(image, TOKENIZER, tokenizer(image))
+    if check_crc:
+        checksum(image)
+
+
+def _set(image, names, values):
+    for name, value in zip(names, values):
+        setattr(image, name, value)
 
 
 def header(image, have):
-    """What an image of `have` bytes says it is: the fields of the header that Image keeps, in its order."""
+    """What an image of `have` bytes says it is: FIELDS."""
     if have < HEADER_BYTES:
         raise ImageError("model has %d bytes, a board image at least %d" % (have, HEADER_BYTES))
     data = image.bytes_at(0, HEADER_BYTES)
@@ -49,8 +94,8 @@ def header(image, have):
     ) = struct.unpack_from("<7I", data, 52)
 
     for name, value, low, high in (
-        ("dim", dim, 1, GROUP * MAX_GROUPS),
-        ("hidden", hidden, 1, GROUP * MAX_GROUPS),
+        ("dim", dim, 1, U.GROUP * U.MAX_GROUPS),
+        ("hidden", hidden, 1, U.GROUP * U.MAX_GROUPS),
         ("layers", layers, 1, 1024),
         ("heads", heads, 1, 1024),
         ("kv_heads", kv_heads, 1, 1024),
@@ -62,14 +107,14 @@ def header(image, have):
     ):
         if not low <= value <= high:
             raise ImageError("%s is %d, must be %d..%d" % (name, value, low, high))
-    if heads * head_dim > GROUP * MAX_GROUPS:
-        raise ImageError("heads * head_dim is %d, at most %d" % (heads * head_dim, GROUP * MAX_GROUPS))
+    if heads * head_dim > U.GROUP * U.MAX_GROUPS:
+        raise ImageError("heads * head_dim is %d, at most %d" % (heads * head_dim, U.GROUP * U.MAX_GROUPS))
     if heads % kv_heads:
         raise ImageError("heads %d is not a multiple of kv_heads %d" % (heads, kv_heads))
     if head_dim & 1:
         raise ImageError("head_dim %d is odd: rotary positions turn pairs" % head_dim)
-    if group != GROUP:
-        raise ImageError("weights in groups of %d, this program reads groups of %d" % (group, GROUP))
+    if group != U.GROUP:
+        raise ImageError("weights in groups of %d, this program reads groups of %d" % (group, U.GROUP))
     for name, at, size in (
         ("tensor table", tensors_at, 24 * tensor_count),
         ("rope table", rope_at, 2 * head_dim),
@@ -97,6 +142,7 @@ def _check_range(total_bytes, name, at, size):
 
 def tensors(image):
     """The table lists what the header's shapes ask for, each tensor inside the image."""
+    table = lend("stories.tensors")
     q, kv = image.heads * image.head_dim, image.kv_heads * image.head_dim
     d, h = image.dim, image.hidden
     layer = ((1, d), (q, d), (kv, d), (kv, d), (d, q), (1, d), (h, d), (d, h), (h, d))
@@ -106,26 +152,26 @@ def tensors(image):
     if image.tensor_count != len(shapes):
         raise ImageError("%d tensors, %d expected" % (image.tensor_count, len(shapes)))
     for i, (rows, columns) in enumerate(shapes):
-        t = image.tensor(i)
-        _check_range(image.total_bytes, "tensor %d" % i, t.offset, t.rows * t.row_bytes)
+        offset, has_rows, has_columns, row_bytes, exponent, kind, has_groups = table.entry(image, i)
+        _check_range(image.total_bytes, "tensor %d" % i, offset, has_rows * row_bytes)
         # The final norm follows the last layer as one more ATT_NORM; the classifier ends the table.
-        vector = 0 < i < 2 + LAYER_TENSORS * image.layers and (
-            (i - 1) % LAYER_TENSORS in (ATT_NORM, FFN_NORM)
+        vector = 0 < i < 2 + table.LAYER_TENSORS * image.layers and (
+            (i - 1) % table.LAYER_TENSORS in (table.ATT_NORM, table.FFN_NORM)
         )
-        groups = 0 if vector else (columns + GROUP - 1) // GROUP
-        least = 2 * columns if vector else (GROUP + 2) * groups
+        groups = 0 if vector else (columns + U.GROUP - 1) // U.GROUP
+        least = 2 * columns if vector else (U.GROUP + 2) * groups
         if (
-            (t.rows, t.columns, t.groups) != (rows, columns, groups)
-            or t.kind != (_VECTOR if vector else _MATRIX)
-            or t.row_bytes < least
-            or t.row_bytes & 3
-            or not -64 <= t.exponent <= 64
+            (has_rows, has_columns, has_groups) != (rows, columns, groups)
+            or kind != (_VECTOR if vector else _MATRIX)
+            or row_bytes < least
+            or row_bytes & 3
+            or not -64 <= exponent <= 64
         ):
             raise ImageError(
                 "tensor %d is %d x %d of kind %d, %d groups, %d bytes a row, exponent %d; "
                 "expected %d x %d of kind %d, %d groups, at least %d bytes"
                 % (
-                    (i, t.rows, t.columns, t.kind, t.groups, t.row_bytes, t.exponent)
+                    (i, has_rows, has_columns, kind, has_groups, row_bytes, exponent)
                     + (rows, columns, _VECTOR if vector else _MATRIX, groups, least)
                 )
             )
@@ -133,7 +179,7 @@ def tensors(image):
 
 def shifts(image):
     """Shifts are those that a cache takes."""
-    for layer, of_layer in enumerate(image.shifts()):
+    for layer, of_layer in enumerate(lend("stories.tensors").shifts(image)):
         for i, shift in enumerate(of_layer):
             if not -31 <= shift <= 31:
                 raise ImageError("%s_shift of layer %d is %d, must be -31..31" % ("kvq"[i], layer, shift))

@@ -4,9 +4,11 @@ import os
 from array import array
 
 from mpy_kv.errors import BadArgument, KVError
+from mpy_kv.lend import lend
 
-from .app import now, open_model, since
-from .kernels import POINT
+from .telling import now, since
+
+POINT = lend("stories.kernels.layout").POINT
 
 RESET = -1  # in the ids of dump(): forget everything
 SEEK = -2  # keep the sinks and go on at the position that follows
@@ -43,12 +45,9 @@ def dump(llama, source, sink):
             ran += 1
 
 
-def run(dumped, json, work, chosen, options):
-    """The work of main() where files are read or written: (IDS, OUT) of --dump or None, the file of --json
-    or None, what tells, the options of open_model(), those of telling. Returns the figures.
-
-    All files are tried before the model is opened; what a run that fails has made of them is removed.
-    """
+def claim(dumped, json):
+    """Try all files before the model is opened: (IDS, OUT) of --dump or None, the file of --json or None.
+    Returns a list of those that were not there, which dump_files() and write() add to; see discard()."""
     made = []
     try:
         if dumped is not None:
@@ -56,17 +55,20 @@ def run(dumped, json, work, chosen, options):
             _claim("--dump", dumped[1], made)
         if json is not None:
             _claim("--json", json, made)
-        if dumped is None:
-            figures = work(chosen, **options)
-        else:
-            figures = _dump_files(open_model(**chosen), dumped[0], dumped[1], made)
-        if json is not None:
-            _write(json, figures, made)
     except BaseException:
-        for path in made:
-            _discard(path)
+        discard(made)
         raise
-    return figures
+    return made
+
+
+def discard(made):
+    """Remove what a run that failed has made; a device stays."""
+    for path in made:
+        try:
+            if os.stat(path)[0] & 0xF000 == 0x8000:
+                os.remove(path)
+        except OSError:
+            pass
 
 
 def _opened(option, path, mode):
@@ -87,16 +89,9 @@ def _claim(option, path, made):
     _opened(option, path, "ab").close()
 
 
-def _discard(path):
-    """Remove a file; a device stays."""
-    try:
-        if os.stat(path)[0] & 0xF000 == 0x8000:
-            os.remove(path)
-    except OSError:
-        pass
-
-
-def _dump_files(llama, ids, out, made):
+def dump_files(llama, dumped, made):
+    """dump() from the file of ids to the other one; returns the figures."""
+    ids, out = dumped
     start = now()
     try:
         with open(ids, "rb") as source:
@@ -108,7 +103,8 @@ def _dump_files(llama, ids, out, made):
     return {"kernels": llama.kernels.name, "tokens": ran, "ms": since(start)}
 
 
-def _write(path, figures, made):
+def write(path, figures, made):
+    """The figures as JSON."""
     import json
 
     made.append(path)

@@ -16,9 +16,9 @@ from array import array
 import mpy_kv.paged  # noqa: F401 (what stays is loaded before the arena is made)
 from mpy_kv.lend import lend
 
-from .app import allocated, now, open_model, settle, since, stdout
-from .probe import sample
+from .probe import sample, settle
 from .sampler import Sampler
+from .telling import allocated, now, open_model, since, stdout
 from .tokenizer import Tokenizer
 
 

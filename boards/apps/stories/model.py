@@ -6,8 +6,10 @@ plan.py; step() allocates nothing.
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from mpy_kv import cpython as micropython
+    from mpy_kv.cpython import const
 
 from array import array
 
@@ -15,8 +17,11 @@ from mpy_kv.errors import BadArgument
 from mpy_kv.lend import lend
 
 from . import kernels as kernel_sets
-from .kernels import GROUP, MASK
 from .kernels.tables import SIGMOID, SINE
+
+# Of kernels/layout.py.
+_GROUP = const(32)
+_MASK = const(0x00FF00FF)
 
 
 def make_cache(image, **options):
@@ -182,7 +187,7 @@ class Llama:
         """Matrix i times the activation vector."""
         a = self._matrices[i]
         if self._mapped:
-            self.kernels.matvec(self._w, self.workspace, MASK, a)
+            self.kernels.matvec(self._w, self.workspace, _MASK, a)
             return
         c = self._chunk
         c[2] = a[2]
@@ -190,7 +195,7 @@ class Llama:
         c[4] = a[4]
         c[5] = a[5]
         c[6] = a[6]
-        row = a[2] * GROUP + a[3]
+        row = a[2] * _GROUP + a[3]
         most = len(self._w) // row
         at = a[0]
         left = a[1]
@@ -198,7 +203,7 @@ class Llama:
             n = most if most < left else left
             self.image.read(at, self._views[n * row], n * row)
             c[1] = n
-            self.kernels.matvec(self._w, self.workspace, MASK, c)
+            self.kernels.matvec(self._w, self.workspace, _MASK, c)
             c[5] += n
             at += n * row
             left -= n

@@ -14,12 +14,12 @@ from mpy_kv.errors import BadArgument
 from mpy_kv.geometry import SINKS
 from mpy_kv.lend import lend
 
-from . import image as im
-from .kernels import ACT_GROUP, ACT_HEADER, GROUP, POINT, ROOT_ONE
+
+U = lend("stories.kernels.layout")
 
 
 def _padded(n):
-    return (n + GROUP - 1) // GROUP * GROUP
+    return (n + U.GROUP - 1) // U.GROUP * U.GROUP
 
 
 def _ints(*values):
@@ -63,7 +63,7 @@ def shape(image):
 
 def shifts(image):
     """The binary points of a model's keys, values and queries, as a cache takes them."""
-    all_layers = image.shifts()
+    all_layers = lend("stories.tensors").shifts(image)
     return {"kv_shift": [(s[0], s[1]) for s in all_layers], "q_shift": [s[2] for s in all_layers]}
 
 
@@ -103,9 +103,10 @@ def arrays(image, sinks):
     bytes of all of them."""
     dim, hidden, d = image.dim, image.hidden, image.head_dim
     q, kv = image.heads * d, image.kv_heads * d
-    shifts = image.shifts()
+    table = lend("stories.tensors")
+    shifts = table.shifts(image)
     x, act = 0, dim
-    o = act + ACT_HEADER + ACT_GROUP * (_padded(max(dim, hidden, q)) // GROUP)
+    o = act + U.ACT_HEADER + U.ACT_GROUP * (_padded(max(dim, hidden, q)) // U.GROUP)
     size = max(_padded(dim), _padded(q), q + 2 * kv, 2 * _padded(hidden), image.vocab)
     workspace = array("i", bytes(4 * (o + size)))
     logits = memoryview(workspace)[o : o + image.vocab]
@@ -115,37 +116,35 @@ def arrays(image, sinks):
     kv_out = array("h", bytes(2 * kv))
     att = array("h", bytes(2 * q))
 
-    t = image.tensor(0)
-    embed = _ints(dim, t.groups * GROUP, x, 0, t.exponent + POINT)
-    embed_at = t.offset
-    embed_row_bytes = t.row_bytes
+    embed_at, _, _, embed_row_bytes, exponent, _, groups = table.entry(image, 0)
+    embed = _ints(dim, groups * U.GROUP, x, 0, exponent + U.POINT)
     norms = []  # attention's and the feed-forward's of each layer, then the final one
     matrices = []  # q, k, v, o, gate, up, down of each layer, then the classifier
     widen = []
     for layer in range(image.layers):
         k_shift, v_shift, q_shift = shifts[layer]
-        norms.append(_norm(image, image.layer_tensor(layer, im.ATT_NORM), x, o, act))
-        norms.append(_norm(image, image.layer_tensor(layer, im.FFN_NORM), x, o, act))
+        norms.append(_norm(image, table.of_layer(image, layer, table.ATT_NORM), x, o, act))
+        norms.append(_norm(image, table.of_layer(image, layer, table.FFN_NORM), x, o, act))
         for which, to, point in (
-            (im.WQ, o, q_shift),
-            (im.WK, o + q, k_shift),
-            (im.WV, o + q + kv, v_shift),
-            (im.WO, o, POINT),
-            (im.W_GATE, o, POINT),
-            (im.W_UP, o + _padded(hidden), POINT),
-            (im.W_DOWN, o, POINT),
+            (table.WQ, o, q_shift),
+            (table.WK, o + q, k_shift),
+            (table.WV, o + q + kv, v_shift),
+            (table.WO, o, U.POINT),
+            (table.W_GATE, o, U.POINT),
+            (table.W_UP, o + _padded(hidden), U.POINT),
+            (table.W_DOWN, o, U.POINT),
         ):
-            matrices.append(_matrix(image.layer_tensor(layer, which), act, to, point))
+            matrices.append(_matrix(table.of_layer(image, layer, which), act, to, point))
         # attend() leaves values at v_shift; 14: ROOT_ONE divides
-        widen.append(_ints(q, _padded(q), o, act, ROOT_ONE, 14 - v_shift))
-    norms.append(_norm(image, image.final_norm(), x, o, act))
-    matrices.append(_matrix(image.classifier(), act, o, POINT))
-    swiglu = _ints(hidden, _padded(hidden), o, act, ROOT_ONE, 0, o, o + _padded(hidden))
+        widen.append(_ints(q, _padded(q), o, act, U.ROOT_ONE, 14 - v_shift))
+    norms.append(_norm(image, table.final_norm(image), x, o, act))
+    matrices.append(_matrix(table.classifier(image), act, o, U.POINT))
+    swiglu = _ints(hidden, _padded(hidden), o, act, U.ROOT_ONE, 0, o, o + _padded(hidden))
     add = _ints(dim, x, o)
 
     pairs = d // 2
     step, gap = (1, pairs) if image.half_split else (2, 1)
-    inc = image.rope_increments()
+    inc = table.rope_increments(image)
     turn = _ints(pairs, 0)
     cs = array("h", bytes(2 * d))
     turn_sinks = _ints(pairs, 0)
@@ -164,12 +163,15 @@ def arrays(image, sinks):
     )
 
 
-def _norm(image, t, x, o, act):
-    return _ints(image.dim, _padded(image.dim), o, act, 0, 0, t.offset, x, t.exponent, image.eps_q32)
+def _norm(image, entry, x, o, act):
+    offset, _, _, _, exponent, _, _ = entry
+    return _ints(image.dim, _padded(image.dim), o, act, 0, 0, offset, x, exponent, image.eps_q32)
 
 
-def _matrix(t, act, to, point):
-    return _ints(t.offset, t.rows, t.groups, t.skip_bytes, act, to, t.exponent + point)
+def _matrix(entry, act, to, point):
+    offset, rows, _, row_bytes, exponent, _, groups = entry
+    skip_bytes = row_bytes - groups * U.GROUP  # from the codes' end to the next row
+    return _ints(offset, rows, groups, skip_bytes, act, to, exponent + point)
 
 
 def weights(image, norms, matrices, embed_row_bytes, row_buffer_bytes):
@@ -181,11 +183,11 @@ def weights(image, norms, matrices, embed_row_bytes, row_buffer_bytes):
     """
     if image.buffer is not None:
         return image.buffer, image.buffer, None, None, 0
-    longest = max([m[2] * GROUP + m[3] for m in matrices] + [embed_row_bytes])
+    longest = max([m[2] * U.GROUP + m[3] for m in matrices] + [embed_row_bytes])
     w = bytearray(max(longest, row_buffer_bytes) // 4 * 4)
     sizes = {embed_row_bytes}
     for m in matrices:
-        row = m[2] * GROUP + m[3]
+        row = m[2] * U.GROUP + m[3]
         rows = len(w) // row
         sizes.add(row * min(rows, m[1]))
         sizes.add(row * (m[1] % rows))

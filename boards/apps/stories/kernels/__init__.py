@@ -2,18 +2,6 @@
 
 from mpy_kv.kernels.family import Family
 
-from .layout import (  # noqa: F401
-    ACT_GROUP,
-    ACT_HEADER,
-    GROUP,
-    LIMIT,
-    MASK,
-    MAX_GROUPS,
-    POINT,
-    ROOT_ONE,
-)
-from .tables import EXP2, SIGMOID, SINE  # noqa: F401
-
 FAMILY = Family(
     __name__,
     __file__[: __file__.rfind("/") + 1],

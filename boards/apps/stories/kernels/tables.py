@@ -6,13 +6,18 @@ correctly rounded one.
 
 from array import array
 
-_BITS = 60
-_ONE = 1 << _BITS
-_PI = 3622009729038561421  # floor(pi * 2^60)
+try:
+    from micropython import const
+except ImportError:
+    from mpy_kv.cpython import const
 
-SINE_STEPS = 256  # a quarter turn
-SIGMOID_STEPS = 256  # 0..16 in sixteenths
-EXP2_STEPS = 64  # 0..1
+_BITS = const(60)
+_ONE = const(1 << 60)
+_PI = const(3622009729038561421)  # floor(pi * 2^60)
+
+_SINE_STEPS = const(256)  # a quarter turn
+_SIGMOID_STEPS = const(256)  # 0..16 in sixteenths
+_EXP2_STEPS = const(64)  # 0..1
 
 
 def _series(x, sign):
@@ -29,13 +34,13 @@ def _series(x, sign):
 
 def _sine():
     """sin(i / 256 * pi/2) * 2^15 for i = 0..256, and the last one again for interpolation."""
-    cos1, sin1 = _series(_PI // 2 // SINE_STEPS, -1)
-    table = array("H", bytes(2 * (SINE_STEPS + 2)))
+    cos1, sin1 = _series(_PI // 2 // _SINE_STEPS, -1)
+    table = array("H", bytes(2 * (_SINE_STEPS + 2)))
     cos, sin = _ONE, 0
-    for i in range(SINE_STEPS + 1):
+    for i in range(_SINE_STEPS + 1):
         table[i] = (sin >> (_BITS - 16)) + 1 >> 1
         cos, sin = cos * cos1 - sin * sin1 >> _BITS, sin * cos1 + cos * sin1 >> _BITS
-    table[SINE_STEPS + 1] = table[SINE_STEPS]
+    table[_SINE_STEPS + 1] = table[_SINE_STEPS]
     return table
 
 
@@ -43,12 +48,12 @@ def _sigmoid():
     """2^15 / (1 + e^-(i/16)) for i = 0..256, and the last one again."""
     even, odd = _series(_ONE // 16, 1)
     step = even - odd  # e^(-1/16)
-    table = array("H", bytes(2 * (SIGMOID_STEPS + 2)))
+    table = array("H", bytes(2 * (_SIGMOID_STEPS + 2)))
     e = _ONE
-    for i in range(SIGMOID_STEPS + 1):
+    for i in range(_SIGMOID_STEPS + 1):
         table[i] = ((_ONE << 16) // (_ONE + e)) + 1 >> 1
         e = e * step >> _BITS
-    table[SIGMOID_STEPS + 1] = table[SIGMOID_STEPS]
+    table[_SIGMOID_STEPS + 1] = table[_SIGMOID_STEPS]
     return table
 
 
@@ -67,12 +72,12 @@ def _exp2():
     step = _ONE // 2
     for _ in range(6):
         step = _isqrt(step << _BITS)
-    table = array("H", bytes(2 * (EXP2_STEPS + 2)))
+    table = array("H", bytes(2 * (_EXP2_STEPS + 2)))
     e = _ONE
-    for i in range(EXP2_STEPS + 1):
+    for i in range(_EXP2_STEPS + 1):
         table[i] = (e >> (_BITS - 16)) + 1 >> 1
         e = e * step >> _BITS
-    table[EXP2_STEPS + 1] = table[EXP2_STEPS]
+    table[_EXP2_STEPS + 1] = table[_EXP2_STEPS]
     return table
 
 

@@ -1,0 +1,102 @@
+"""Opens a model: the image where it lies, kernels and cache as they are asked for, the vectors.
+
+Lent (mpy_kv/lend.py): a program opens one model.
+"""
+
+from mpy_kv.errors import BadArgument
+from mpy_kv.lend import lend
+
+from . import kernels as kernel_sets
+from .errors import ImageError
+from .image import Image
+from .model import Llama, make_cache
+from .probe import settle
+
+
+def open_model(
+    model=None,
+    window=None,
+    most_window=256,
+    sinks=None,
+    group=None,
+    codec=None,
+    policy=None,
+    budget=None,
+    kernels=None,
+    row_buffer_bytes=4096,
+    check_crc=True,
+    make=make_cache,
+):
+    """A Llama with its cache. model: a path, a buffer, or a file open for reading; None: the board's own.
+
+    A file on a memory-mapped file system (ROMFS) is read where it lies, any other one row by row.
+    window, sinks (default 4), group (values that share a scale in the cache; head_dim is finest): Geometry's.
+    codec: as make_cache, the element types that the image names unless it is given.
+    Without a window it is most_window, or what the model was trained for if that is less. policy, budget:
+    which tokens stay, and how many, sinks included (budgets.py). make: what makes the cache, called like
+    make_cache.
+    """
+    if type(row_buffer_bytes) is not int or not 0 <= row_buffer_bytes <= 1 << 20:
+        raise BadArgument("row_buffer_bytes must be 0..1048576, got %r" % (row_buffer_bytes,))
+    if model is None:
+        storage = lend("stories.storage")
+        model = storage.find()
+        if model is None:
+            raise BadArgument(
+                "no model: copy a board image to %s, or name one with --model" % storage.FILE
+            )
+    if isinstance(model, str):
+        try:
+            image = _read_where_it_lies(open(model, "rb"), check_crc)
+        except OSError as error:
+            raise BadArgument("--model %s cannot be read: %s" % (model, error))
+    else:
+        image = Image(model, check_crc)
+    if codec is None:
+        codec = image.codec
+    both = [None, None]
+    if kernels is not None or codec != "int8":
+        both = _kernel_sets(kernels, codec)
+    more = {}
+    if policy is not None or budget is not None:
+        window, sinks, policy = lend("stories.budgets").chosen(
+            image, policy, budget, window, most_window, sinks, codec, kernels
+        )
+        if policy is not None:
+            more["policy"] = policy
+    elif sinks is None:
+        sinks = 4
+    if window is None and type(sinks) is int:
+        window = max(1, min(most_window, image.seq_len - sinks))
+    cache = make(image, window=window, sinks=sinks, group=group, codec=codec, kernels=both[1], **more)
+    settle("KV cache: the buffer and its objects")
+    return Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
+
+
+def _kernel_sets(name, codec):
+    """The app's and the cache's of that name, or the fastest; the cache's for that element type, or a dict of
+    them for a list of types."""
+    from mpy_kv import kernels as kv_kernels
+
+    try:
+        families = {each: kv_kernels.of(each) for each in ([codec] if isinstance(codec, str) else codec)}
+    except (ImportError, AttributeError, TypeError):
+        return None, None  # the cache refuses it
+    try:
+        app = None if name is None else kernel_sets.get(name)
+        found = {}
+        for each in families:
+            found[each] = families[each].best() if name is None else families[each].get(name)
+    except ValueError as error:
+        raise BadArgument("--kernels: %s" % error)
+    families = None
+    kv_kernels.release()
+    return app, found[codec] if isinstance(codec, str) else found
+
+
+def _read_where_it_lies(file, check_crc):
+    """The Image of an open file: in place where the file system maps it, else row by row."""
+    try:
+        return Image(memoryview(file), check_crc)
+    except (TypeError, AttributeError, ImageError):
+        return Image(file, check_crc)
