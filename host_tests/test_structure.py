@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
@@ -94,10 +95,9 @@ def test_the_graph_has_what_a_board_is_given() -> None:
 # --- order
 
 
-def test_nothing_is_wrong() -> None:
-    assert check.findings() == []
-    assert registries.findings() == []
-    assert lengths.findings() == []
+@pytest.mark.parametrize("rule", [check, registries, lengths], ids=["check", "registries", "lengths"])
+def test_nothing_is_wrong(rule: ModuleType) -> None:
+    assert rule.findings() == []
 
 
 def test_an_arrow_up_is_refused_until_it_is_listed() -> None:
