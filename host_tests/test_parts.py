@@ -404,6 +404,18 @@ def test_deploy_adds_what_is_asked_for(dry, options: list[str], parts: list[str]
     assert copied_modules(figures) == closure.of_parts(parts)
 
 
+MOST_BYTES = 97_280  # of the int8 story's modules, compiled for a Pico, viper and plain kernels among them
+
+
+def test_the_compiled_story_is_small(dry) -> None:
+    figures, _ = dry("--mpy", "--codec", "int8")
+    modules = [entry for entry in figures["copied"] if entry["path"].startswith("lib/")]
+    assert sum(entry["bytes"] for entry in modules) <= MOST_BYTES
+    kernels = [entry["path"] for entry in modules if "/kernels/" in entry["path"]]
+    for app in ("mpy_kv", "stories"):
+        assert {f"lib/{app}/kernels/{name}.mpy" for name in ("plain", "viper", "thumb")} <= set(kernels)
+
+
 def test_deploy_copies_all(dry) -> None:
     figures, _ = dry("--part", "all", "--mpy")
     assert figures["parts"] == "all"

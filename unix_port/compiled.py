@@ -21,6 +21,7 @@ from mpy_kv.sources import viper_source
 from unix_port import processes
 from unix_port.errors import PortError
 from unix_port.port import ROOT
+from unix_port.shorten.modules import shortened
 
 COMPILER_ENV = "KVLAB_MPY_CROSS"
 CACHE = ROOT / "out" / "compiled"
@@ -78,7 +79,7 @@ def compile_tree(sources: dict[Path, str], arch: str) -> Path:
         for path in sorted(folder.rglob("*.py"))
         if suits(path, arch)
     }
-    digest = hashlib.sha256("\0".join((arch, *OPTIONS)).encode())
+    digest = hashlib.sha256("\0".join((arch, *OPTIONS, _shortener())).encode())
     for name, text in files.items():
         digest.update(f"\0{name}\0{text}".encode())
     key = f"{arch}-{digest.hexdigest()[:16]}"
@@ -98,6 +99,13 @@ def compile_tree(sources: dict[Path, str], arch: str) -> Path:
 def suits(path: Path, arch: str) -> bool:
     """Whether a device module exists for the instruction set `arch`."""
     return path.name not in ARM_ONLY or arch.startswith("arm")
+
+
+@cache
+def _shortener() -> str:
+    """What makes machine code shorter, as text: other code makes other modules."""
+    files = sorted((Path(__file__).parent / "shorten").glob("*.py"))
+    return "\0".join(file.read_text(encoding="utf-8") for file in files)
 
 
 @cache
@@ -155,3 +163,4 @@ def _compile(program: str, arch: str, name: str, text: str, place: Path) -> None
         where = next((line.strip() for line in reversed(why) if line.startswith("  File")), name)
         where = where.replace(str(source), name).replace(f'"{module}"', f'"{name}"')
         raise PortError(f"{where}: mpy-cross -march={arch}: {why[-1] if why else 'failed'}")
+    output.write_bytes(shortened(output.read_bytes()))

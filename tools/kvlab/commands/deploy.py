@@ -83,7 +83,7 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
     "--mpy",
     is_flag=True,
     help="Copy compiled modules: the board then needs no heap to compile them. They have no line numbers:"
-    " tracebacks tell module and function.",
+    " tracebacks tell module and function. For a Pico native code is made shorter than mpy-cross makes it.",
 )
 @click.option(
     "--model-in",
