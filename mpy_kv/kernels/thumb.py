@@ -163,17 +163,15 @@ def qk(r0, r1, r2, r3):
     data(2, 0x9C04)  # ldr r4, [sp, 16]  runs_left
     sub(r4, 1)
     data(2, 0x9404)  # str r4, [sp, 16]  runs_left
-    beq(L4)
-    b(RUN)
-    label(L4)
+    bne(RUN)
     data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 8)
     data(2, 0x9402)  # str r4, [sp, 8]  column
     data(2, 0x9D05)  # ldr r5, [sp, 20]  columns
     cmp(r4, r5)
-    bge(L5)
+    bge(L4)
     b(COLUMN)
-    label(L5)
+    label(L4)
     data(2, 0xB006)  # add sp, 24
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -1860,20 +1858,16 @@ def query(r0, r1, r2, r3):
     data(2, 0x9C0C)  # ldr r4, [sp, 48]  slices_left
     sub(r4, 1)
     data(2, 0x940C)  # str r4, [sp, 48]  slices_left
-    beq(L20)
-    b(PIECE)
-    label(L20)
+    bne(PIECE)
     data(2, 0x9C06)  # ldr r4, [sp, 24]  most
     data(2, 0x9D07)  # ldr r5, [sp, 28]  sum
     cmp(r5, r4)
-    ble(L21)
+    ble(L20)
     data(2, 0x9506)  # str r5, [sp, 24]  most
-    label(L21)
+    label(L20)
     data(2, 0x9C05)  # ldr r4, [sp, 20]  sets_left
     cmp(r4, 0)
-    beq(L22)
-    b(CODES)
-    label(L22)
+    bne(CODES)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     ldr(r5, [r3, 12])  # SLICES
     data(2, 0x9C06)  # ldr r4, [sp, 24]  most
@@ -1904,9 +1898,9 @@ def query(r0, r1, r2, r3):
     lsl(r5, r5, 1)
     ldr(r6, [r3, 40])  # Q_SHIFT
     cmp(r6, 0)
-    bne(L23)
+    bne(L21)
     lsl(r5, r5, 1)
-    label(L23)
+    label(L21)
     data(2, 0x9C02)  # ldr r4, [sp, 8]  q
     add(r4, r4, r5)
     data(2, 0x9402)  # str r4, [sp, 8]  q
@@ -1916,9 +1910,9 @@ def query(r0, r1, r2, r3):
     data(2, 0x9C04)  # ldr r4, [sp, 16]  heads_left
     sub(r4, 1)
     data(2, 0x9404)  # str r4, [sp, 16]  heads_left
-    beq(L24)
+    beq(L22)
     b(HEAD)
-    label(L24)
+    label(L22)
     mov(r0, 0)
     label(REFUSE)
     data(2, 0xB00E)  # add sp, 56

@@ -70,16 +70,13 @@ def otherwise() -> Iterator[None]:
 
 
 @contextmanager
-def repeat(name: str, condition: Condition, far: bool = False) -> Iterator[None]:
-    """What runs once, and again while the condition holds at its end.
-
-    `far`: jumps back over a branch even if the branch reaches as far itself.
-    """
+def repeat(name: str, condition: Condition) -> Iterator[None]:
+    """What runs once, and again while the condition holds at its end."""
     made = here()
     label(name)
     yield
     flags = Condition(condition.tested())
-    if made.reaches(name, made.size) in CONDITIONAL and not far:
+    if made.reaches(name, made.size) in CONDITIONAL:
         branch(flags, name)
     else:
         with when(flags):

@@ -295,17 +295,15 @@ def qk(r0, r1, r2, r3):
     data(2, 0x9C08)  # ldr r4, [sp, 32]  runs_left
     sub(r4, 1)
     data(2, 0x9408)  # str r4, [sp, 32]  runs_left
-    beq(L4)
-    b(RUN)
-    label(L4)
+    bne(RUN)
     data(2, 0x9C06)  # ldr r4, [sp, 24]  column
     add(r4, 4)
     data(2, 0x9406)  # str r4, [sp, 24]  column
     data(2, 0x9D09)  # ldr r5, [sp, 36]  columns
     cmp(r4, r5)
-    bge(L5)
+    bge(L4)
     b(COLUMN)
-    label(L5)
+    label(L4)
     data(2, 0xB00A)  # add sp, 40
     pop({r4, r5, r6, r7})
     mov(r8, r4)

@@ -324,9 +324,7 @@ def qk4(r0, r1, r2, r3):
     data(2, 0x9F0A)  # ldr r7, [sp, 40]  column
     data(2, 0x9E09)  # ldr r6, [sp, 36]  slice_bytes
     cmp(r7, r6)
-    beq(L5)
-    b(COLUMN)
-    label(L5)
+    bne(COLUMN)
     mov(r4, r9)
     data(2, 0x9405)  # str r4, [sp, 20]  dots
     data(2, 0x9C03)  # ldr r4, [sp, 12]  row
@@ -337,15 +335,15 @@ def qk4(r0, r1, r2, r3):
     add(r7, 220)  # SEALED
     ldr(r5, [r7, 8])  # ROWS
     cmp(r4, r5)
-    bne(L6)
+    bne(L5)
     mov(r4, 0)
-    label(L6)
+    label(L5)
     data(2, 0x9403)  # str r4, [sp, 12]  row
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    beq(L7)
+    beq(L6)
     b(BLOCK)
-    label(L7)
+    label(L6)
     data(2, 0xB00E)  # add sp, 56
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -738,17 +736,15 @@ def av4(r0, r1, r2, r3):
     data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    beq(L5)
-    b(BATCH)
-    label(L5)
+    bne(BATCH)
     data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 4)
     data(2, 0x9402)  # str r4, [sp, 8]  column
     data(2, 0x9D0A)  # ldr r5, [sp, 40]  columns_left
     cmp(r5, 4)
-    ble(L6)
+    ble(L5)
     b(COLUMN)
-    label(L6)
+    label(L5)
     data(2, 0xB00C)  # add sp, 48
     pop({r4, r5, r6, r7})
     mov(r8, r4)

@@ -154,7 +154,7 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
             with when(ge(r2, r5)):
                 mov(r4, 8)
             mov(down, r4)
-            with repeat("RUN", ne, far=True):
+            with repeat("RUN", ne):
                 query_of_run(a, sp)
                 ldr(r0, a.SLICES)
                 lsl(r0, 2)

@@ -205,7 +205,7 @@ def qk4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
             add(r4, r5)
             str_(r4, nibbles)
             put(sp.column, 0, by=r4)
-            with repeat("COLUMN", ne(r7, r6), far=True):
+            with repeat("COLUMN", ne(r7, r6)):
                 ldr(r7, sp.column)
                 ldr(r0, nibbles)
                 add(r0, r7)
@@ -414,7 +414,7 @@ def av4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
             times(r4, OWN.ROW4, by=r6)
             add(r0, r4)
             ldr(r2, sp.mask)
-            with repeat("BATCH", ne(r5, 0), far=True):
+            with repeat("BATCH", ne(r5, 0)):
                 ldr(r5, sp.tokens_left)
                 ldr(r7, sp.next_batch)
                 put(sp.next_batch, 8, by=r6)

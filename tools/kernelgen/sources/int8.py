@@ -66,7 +66,7 @@ def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> No
             plus(r4, sp.buffer, by=r5)
             mov(result, r4)
             begin_runs(a, sp)
-            with repeat("RUN", ne, far=True):
+            with repeat("RUN", ne):
                 query_of_run(a, sp)
                 ldr(r5, a.SLICE)
                 lsl(r0, r5, 2)
@@ -884,7 +884,7 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
             ldr(r7, sp.a)
             add(r7, a.CORR.offset)
             put(sp.sets_left, far.SETS, by=r4)
-            with repeat("CODES", ne(r4, 0), far=True):
+            with repeat("CODES", ne(r4, 0)):
                 ldr(r7, sp.a)
                 put(sp.slices_left, near.SLICES, by=r5)
                 lsl(r5, 2)
@@ -899,7 +899,7 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
                     plus(r1, far.QUERY_SET, by=r4)
                 str_(r1, sp.constants)
                 add(r1, r5)
-                with repeat("PIECE", ne, far=True):
+                with repeat("PIECE", ne):
                     ldr(r7, sp.a)
                     ldr(r4, near.WIDTH)
                     add(r4, 7)
