@@ -731,3 +731,18 @@ def test_who_changes_what_requests_share_has_said_so_before(monkeypatch: pytest.
     run(same, ids[:9])
     assert {"hold", "drop", "enter"} <= set(changes)
     assert requests.check() == 0
+
+
+@pytest.mark.parametrize("first", [0, 4])
+def test_check_sees_a_free_block_that_another_one_stands_before(first: int) -> None:
+    pool = POOLS["buddy"]()
+    n = pool._meta[0]
+    handles = [pool.alloc(1) for _ in range(n)]
+    by_index = {handle & pool._meta[1]: handle for handle in handles}
+    for index in (2, first):
+        pool.free(by_index[index])
+    assert pool._link[first] == 2
+    assert pool._link[n + 2] == first
+    assert pool.check() == 0
+    pool._link[n + 2] = 5
+    assert pool.check() == 1
