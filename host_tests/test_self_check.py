@@ -40,7 +40,7 @@ def add_to_word(buf: bytearray, at: int, x: int) -> None:
 def signed_codes(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
     """encode that stores two's complement instead of offset binary."""
     done = real(buf, k, v, e)
-    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_SLOT] * e[P.E_ROW]
+    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_SLOT] * e[P.E_K + P.VECTOR_ROW]
     for i in range(e[P.E_WIDTH]):
         buf[at + i] ^= 128
     return done
@@ -215,8 +215,8 @@ FOUR_BITS = kernels.of("int8-int4")
 def high_nibble_first(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
     """encode that swaps the two values of a byte."""
     done = real(buf, k, v, e)
-    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_PLANE] + e[P.E_SLOT] * e[P.E_V_ROW]
-    for i in range(e[P.E_V_BYTES]):
+    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_V] + e[P.E_SLOT] * e[P.E_V + P.VECTOR_ROW]
+    for i in range(e[P.E_V + P.VECTOR_BYTES]):
         buf[at + i] = buf[at + i] >> 4 | buf[at + i] << 4 & 0xF0
     return done
 
@@ -277,7 +277,7 @@ def first_head_of_the_group(real: Any, buf: bytearray, same: Any, mask: int, a: 
 def drops_the_last(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
     """encode that keeps the first three quarters of a group, whatever their size."""
     done = real(buf, k, v, e)
-    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_PLANE] + e[P.E_SLOT] * e[P.E_V_ROW]
+    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_V] + e[P.E_SLOT] * e[P.E_V + P.VECTOR_ROW]
     kept = e[P.E_GROUP] - e[P.E_GROUP] // 4
     for i in range((e[P.E_GROUP] + 7) // 8):
         buf[at + i] = ((1 << kept) - 1) >> 8 * i & 255

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from mpy_kv.geometry import CODECS, Geometry, default_group
 from mpy_kv.kernels import params
 
 PACKAGE = Path(params.__file__).parents[1]
-FIELDS = tables.of("attend", "encode", "v_run", "sparse", "run", "layer")
+FIELDS = tables.of("attend", "encode", "v_run", "sparse", "run", "layer", "vector")
 
 
 def random_job(seed: int, codec: str = "int8") -> Job:
@@ -156,12 +157,12 @@ def test_files_with_native_code_are_known() -> None:
     assert unknown == []
 
 
-def indexes(path: Path, array: str) -> dict[str, set[int]]:
+def indexes(path: Path, array: str, imported: Mapping[str, set[int]]) -> dict[str, set[int]]:
     """Function -> indexes with which it subscripts `array`, by the names of their fields.
 
     `a[NAME + which]` is NAME and the one after it. Tables, read at computed places, are left out. What a
-    function of the file reads is read by those that call it, too."""
-    found: dict[str, set[int]] = {}
+    function of the file, or one that is imported, reads is read by those that call it, too."""
+    found = dict(imported)
     functions = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
     for function in functions:
         mine: set[int] = set()
@@ -195,19 +196,24 @@ def indexes(path: Path, array: str) -> dict[str, set[int]]:
     return found
 
 
+ENCODE_ONLY = {params.E_MASK31, *range(params.E_K, params.E_TABLE)}
+
+
 @pytest.mark.parametrize("package", ["", "int8_int4", "sparse", "float16"])
-@pytest.mark.parametrize(("array", "extra"), [("a", {params.MASK31}), ("e", {params.E_MASK31})])
+@pytest.mark.parametrize(("array", "extra"), [("a", {params.MASK31}), ("e", ENCODE_ONLY)])
 def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int], package: str) -> None:
     """Function by function viper.py reads those that plain.py does.
 
     Left out are the mask, which only native code needs, N and RUNS, as either tells a loop where to end, the
-    runs, which viper reads through a pointer, and SLICES, which tells it whether scores are overwritten.
+    runs and the records of vectors, which viper reads through a pointer, and SLICES, which tells it whether
+    scores are overwritten.
     """
     if array == "a":
         extra = extra | {params.N, params.RUNS, params.RUN, params.RUN + 1, params.SLICES}
     folder = PACKAGE / "kernels" / package
-    plain = indexes(folder / "plain.py", array)
-    viper = indexes(folder / "viper.py", array)
+    base = indexes(PACKAGE / "kernels" / "plain.py", array, {}) if package else {}
+    plain = indexes(folder / "plain.py", array, base)
+    viper = indexes(folder / "viper.py", array, {})
     assert len(viper) == {"": 8, "float16": 4, "int8_int4": 1, "sparse": 2}[package]
     for name, used in viper.items():
         assert used - extra == plain[name] - extra, name

@@ -174,19 +174,16 @@ def encoding(g, codes, k_shift, v_shift):
     e[P.E_COUNT] = g.width
     e[P.E_GROUP] = g.group
     e[P.E_WIDTH] = g.slice_width
-    e[P.E_BYTES] = g.slice_bytes
     e[P.E_SLICES] = g.slices
-    e[P.E_HEAD] = g.head_stride
     e[P.E_STRIDE] = g.scale_stride
-    e[P.E_ROW] = g.row_bytes
-    e[P.E_CODES] = g.codes_bytes
-    e[P.E_PLANE] = g.plane_bytes
-    e[P.E_V_BYTES] = g.v_slice_bytes
-    e[P.E_V_HEAD] = g.v_group_stride if g.kept else g.v_head_stride
-    e[P.E_V_ROW] = g.v_row_bytes
-    e[P.E_V_CODES] = g.v_codes_bytes
-    e[P.E_V_MOST] = 0 if g.kept else 7 if g.codec == "int8-int4" else 127
     e[P.E_MASK31] = 0x7FFFFFFF
+    # Of sparse values int8's encode() stores none.
+    most = 0 if g.kept else 7 if CODECS[g.codec][:2] == (8, 4) else 127
+    v_head = g.v_group_stride if g.kept else g.v_head_stride
+    keys = (0, g.row_bytes, g.codes_bytes, g.slice_bytes, g.head_stride, 127)
+    values = (g.plane_bytes, g.v_row_bytes, g.v_codes_bytes, g.v_slice_bytes, v_head, most)
+    for i, word in enumerate(keys + values):
+        e[P.E_K + i] = word
     for layer in range(g.layers):
         at = P.E_TABLE + P.LAYER_WORDS * layer
         e[at] = codes[layer]

@@ -1,6 +1,6 @@
 """Names of the numbers in the parameter arrays that the kernels read, and numbers that go with them."""
 
-# all fields: attend, run, v_run, encode, layer
+# all fields: attend, run, v_run, encode, vector, layer
 # The parameters `a` of attention: array('i'), all >= 0 unless said, one array a cache. Offsets are bytes
 # from the start of the buffer.
 N = 0  # tokens, by look: visible; of int4 the fresh ones alone while av() runs
@@ -65,20 +65,20 @@ E_AT = 2  # element, by append: of k and v to read
 E_COUNT = 3  # values, by setup: of each
 E_GROUP = 4  # values, by setup: that share a scale
 E_WIDTH = 5  # values, by setup: of a slice
-E_BYTES = 6  # bytes, by setup: of a slice
-E_SLICES = 7  # slices, by setup: of a head
-E_HEAD = 8  # bytes, by setup: between heads
-E_STRIDE = 9  # bytes, by setup: between groups
-E_ROW = 10  # bytes, by setup: between slots
-E_CODES = 11  # bytes, by setup: of a plane's codes; its scales follow
-E_PLANE = 12  # bytes, by setup: from K to V
-E_MASK31 = 13  # mask, by setup: 0x7FFFFFFF
-E_V_BYTES = 14  # bytes, by setup: as E_BYTES, of V
-E_V_HEAD = 15  # bytes, by setup: as E_HEAD, of V
-E_V_ROW = 16  # bytes, by setup: as E_ROW, of V
-E_V_CODES = 17  # bytes, by setup: as E_CODES, of V
-E_V_MOST = 18  # code, by setup: largest of V: 127; 7: two codes a byte; 0: encode() of int8 stores K alone
-E_TABLE = 19
+E_SLICES = 6  # slices, by setup: of a head
+E_STRIDE = 7  # bytes, by setup: between groups
+E_MASK31 = 8  # mask, by setup: 0x7FFFFFFF
+E_K = 9  # words, by setup: how keys are stored, see VECTOR_AT
+E_V = 15  # words, by setup: how values are stored
+E_TABLE = 21
+# How one vector is stored, K's or V's, from E_K and E_V on in `e`: 32-bit words.
+VECTOR_AT = 0  # bytes, by setup: from a layer's codes to its plane: 0 of K
+VECTOR_ROW = 1  # bytes, by setup: between slots
+VECTOR_CODES = 2  # bytes, by setup: of the plane's codes; its scales follow
+VECTOR_BYTES = 3  # bytes, by setup: of a slice
+VECTOR_HEAD = 4  # bytes, by setup: between heads, of sparse values between groups
+VECTOR_MOST = 5  # code, by setup: the largest: 127; 7: two codes a byte; 0: int8's encode() leaves it out
+VECTOR_WORDS = 6
 # A layer's record, from E_TABLE on in `e`: 32-bit words.
 LAYER_CODES = 0  # offset, by setup: codes of slot 0
 LAYER_K_SHIFT = 1  # shift, by setup: BIAS + shift of k; 0 = float32

@@ -24,7 +24,7 @@ import struct
 from .params import BIAS, TOO_LARGE, V_TOO_LARGE
 from .tables import FRACTION, LEAST_SUM, TABLES
 
-# fields: attend, run, query, encode, layer
+# fields: attend, run, query, encode, vector, layer
 _N = const(0)
 _RUNS = const(1)
 _ROW = const(2)
@@ -78,19 +78,16 @@ _E_AT = const(2)
 _E_COUNT = const(3)
 _E_GROUP = const(4)
 _E_WIDTH = const(5)
-_E_BYTES = const(6)
-_E_SLICES = const(7)
-_E_HEAD = const(8)
-_E_STRIDE = const(9)
-_E_ROW = const(10)
-_E_CODES = const(11)
-_E_PLANE = const(12)
-_E_V_BYTES = const(14)
-_E_V_HEAD = const(15)
-_E_V_ROW = const(16)
-_E_V_CODES = const(17)
-_E_V_MOST = const(18)
-_E_TABLE = const(19)
+_E_SLICES = const(6)
+_E_STRIDE = const(7)
+_E_K = const(9)
+_E_V = const(15)
+_E_TABLE = const(21)
+_VECTOR_ROW = const(1)
+_VECTOR_CODES = const(2)
+_VECTOR_BYTES = const(3)
+_VECTOR_HEAD = const(4)
+_VECTOR_MOST = const(5)
 _LAYER_K_SHIFT = const(1)
 _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
@@ -99,7 +96,7 @@ _LAYER_WORDS = const(3)
 _BATCH = 8
 
 
-def _get16(buf, at):
+def get16(buf, at):
     return buf[at] | buf[at + 1] << 8
 
 
@@ -120,7 +117,7 @@ def put32(buf, at, x):
     buf[at + 3] = x >> 24 & 255
 
 
-def _bits(n):
+def count_bits(n):
     b = 0
     while n:
         n >>= 1
@@ -181,8 +178,12 @@ def group_scale(x, at, count, shift, qmax):
     """(float16 bits, sm, se) of the smallest float16 sm * 2^se with qmax times it >= every magnitude of
     x[at:at+count]; 0, 1, 0 for zeros, None beyond 65504 and where a value is not finite."""
     big, exp = _largest(x, at, count, shift)
-    if not big:
-        return 0, 1, 0
+    return float16_scale(big, exp, qmax) if big else (0, 1, 0)
+
+
+def float16_scale(big, exp, qmax):
+    """(float16 bits, sm, se) of the smallest float16 sm * 2^se >= big * 2^exp / qmax, big of 24 bits; None
+    beyond 65504."""
     sm, se, t, k = _scale(big, exp, qmax)
     if se > 5:
         return None
@@ -196,29 +197,29 @@ def group_scale(x, at, count, shift, qmax):
 def encode(buf, k, v, e):
     """One token's K and V of one layer, elements E_AT .. of k and v, to codes and scales at slot E_SLOT.
 
-    Every group gets the smallest float16 scale that clips nothing (127 * scale >= its largest value, of V
-    E_V_MOST times), rounded up; code = x / scale rounded, halves away from zero. A code is stored as the byte
-    128 + code, or, where E_V_MOST is 7, as a nibble 8 + code, the low one first; a slice's padding as code 0.
+    Every group gets the smallest float16 scale that clips nothing (VECTOR_MOST * scale >= its largest value),
+    rounded up; code = x / scale rounded, halves away from zero. A code is stored as the byte 128 + code or,
+    where VECTOR_MOST is 7, as the nibble 8 + code, the low one first; the padding of a slice as code 0.
     Returns TOO_LARGE, or V_TOO_LARGE, for a value that is not finite or whose scale would exceed 65504; the
     slot then holds rubbish, which is why only commit() makes it visible.
     """
     table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
-    codes = e[table] + e[_E_SLOT] * e[_E_ROW]
-    scales = e[table] + e[_E_CODES] + 2 * e[_E_SLOT]
-    if not _encode(buf, k, e, codes, scales, e[table + _LAYER_K_SHIFT], 127, e[_E_BYTES], e[_E_HEAD]):
+    if not _encode(buf, k, e, e[table], e[table + _LAYER_K_SHIFT], _E_K):
         return TOO_LARGE
-    most = e[_E_V_MOST]
-    plane = e[table] + e[_E_PLANE]
-    codes = plane + e[_E_SLOT] * e[_E_V_ROW]
-    scales = plane + e[_E_V_CODES] + 2 * e[_E_SLOT]
-    shift = e[table + _LAYER_V_SHIFT]
-    if most and not _encode(buf, v, e, codes, scales, shift, most, e[_E_V_BYTES], e[_E_V_HEAD]):
+    if not _encode(buf, v, e, e[table], e[table + _LAYER_V_SHIFT], _E_V):
         return V_TOO_LARGE
     return 0
 
 
-def _encode(buf, x, e, head, scale_at, shift, most, slice_bytes, head_bytes):
-    """Whether a vector could be stored: codes of head 0 at `head`, scale of group 0 at `scale_at`."""
+def _encode(buf, x, e, plane, shift, vector):
+    """Whether a vector could be stored, or is to be left out; `vector`: its record in `e`, `plane`: K's."""
+    most = e[vector + _VECTOR_MOST]
+    if not most:
+        return True
+    plane += e[vector]
+    head = plane + e[_E_SLOT] * e[vector + _VECTOR_ROW]
+    scale_at = plane + e[vector + _VECTOR_CODES] + 2 * e[_E_SLOT]
+    slice_bytes = e[vector + _VECTOR_BYTES]
     at = e[_E_AT]
     piece = 0
     for _ in range(e[_E_COUNT] // e[_E_GROUP]):
@@ -237,7 +238,7 @@ def _encode(buf, x, e, head, scale_at, shift, most, slice_bytes, head_bytes):
             piece += 1
             if piece == e[_E_SLICES]:
                 piece = 0
-                head += head_bytes
+                head += e[vector + _VECTOR_HEAD]
     return True
 
 
@@ -314,7 +315,7 @@ def scales(buf, same, which, a):
         for r in range(a[_RUNS]):
             at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
             for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
-                top = max(top, _get16(buf, at + 2 * i))
+                top = max(top, get16(buf, at + 2 * i))
     top = max(top >> 10, 1)
     a[_KEXP + which] = top
     for s in range(a[_SLICES]):
@@ -322,7 +323,7 @@ def scales(buf, same, which, a):
         for r in range(a[_RUNS]):
             at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
             for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
-                h = _get16(buf, at + 2 * i)
+                h = get16(buf, at + 2 * i)
                 e, m = h >> 10, h & 1023
                 if e:
                     m += 1024
@@ -378,7 +379,7 @@ def score(buf, same, spare, a):
     r = get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
     top = -(1 << 31)
     for t in range(a[_N]):
-        y = (get32(buf, a[_DOTS] + 4 * t) >> r) * _get16(buf, a[_KSCALE] + s * a[_SCALE_ROW] + 2 * t)  # B3
+        y = (get32(buf, a[_DOTS] + 4 * t) >> r) * get16(buf, a[_KSCALE] + s * a[_SCALE_ROW] + 2 * t)  # B3
         if s:
             y += get32(buf, a[_SCORES] + 4 * t)
         put32(buf, a[_SCORES] + 4 * t, y)
@@ -404,6 +405,20 @@ def _small(us):
     return ps, e, whole * TABLES[FRACTION + sum(ps) - LEAST_SUM] >> 14
 
 
+def distance_scale(buf, a):
+    """(m, e, down): a distance d of scores is t = (d >> down) * m >> e. Only t < 7168 (28 doublings) counts;
+    d >> down then fits 16 bits, as m >= 2^14."""
+    m = get32(buf, a[_QUERY]) * a[_LOG_SCALE]
+    k = 10 if m < 1 << 25 else 11
+    se = get32(buf, a[_QUERY] + 4 * _QUERY_EXP) - 2048
+    e = a[_LOG_EXP] + 21 - k - se - a[_KEXP] - get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
+    if e < 1:
+        return 32767, 1, 0
+    if e > 17:
+        return m >> k, 17, min(e - 17, 31)
+    return m >> k, e, 0
+
+
 def weights(buf, same, tables, a):
     """Scores to small weights of slice a[SLICE], in DOTS; `tables` is tables.TABLES.
 
@@ -413,20 +428,9 @@ def weights(buf, same, tables, a):
     Batches of 8 count from the oldest visible token, whatever the runs: ring and pages of any size give
     the same bits. UNITS[batch] = factor | shift << 16 of av(); CORR: see there.
     """
-    m = get32(buf, a[_QUERY]) * a[_LOG_SCALE]
-    k = 10 if m < 1 << 25 else 11
-    m >>= k
-    se = get32(buf, a[_QUERY] + 4 * _QUERY_EXP) - 2048
-    e = a[_LOG_EXP] + 21 - k - se - a[_KEXP] - get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
-    # t = d * m / 2^e. Only t < 7168 (28 doublings) counts; d >> down then fits 16 bits, as m >= 2^14.
-    down = 0
-    if e < 1:
-        e, m = 1, 32767
-    elif e > 17:
-        down = min(e - 17, 31)
-        e = 17
+    m, e, down = distance_scale(buf, a)
     n = a[_N]
-    unit = _bits(n) + 5 + 14  # B6
+    unit = count_bits(n) + 5 + 14  # B6
     total = corr = 0
     for b in range(0, n, _BATCH):
         us = []
@@ -435,7 +439,7 @@ def weights(buf, same, tables, a):
             t = d * m >> e
             u = 0
             if t < 7168:
-                u = tables[t & 255] * _get16(buf, a[_VSCALE] + a[_SLICE] * a[_SCALE_ROW] + 2 * i) >> (t >> 8)
+                u = tables[t & 255] * get16(buf, a[_VSCALE] + a[_SLICE] * a[_SCALE_ROW] + 2 * i) >> (t >> 8)
                 total += tables[t & 255] << 15 >> (t >> 8)
             us.append(u)
         ps, e_batch, factor = _small(us)
@@ -459,12 +463,17 @@ def av(buf, same, mask, a):
     for r in range(a[_RUNS]):
         for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
             rows.append(start + a[_RUN + _RUN_WORDS * r] + i * a[_ROW])
-    for c in range(a[_WIDTH]):
+    return sums(buf, a, rows, a[_WIDTH], lambda row, c: buf[row + c])
+
+
+def sums(buf, a, rows, channels, byte):
+    """Small weights times byte(row, channel), summed over rows, to SUMS."""
+    for c in range(channels):
         total = 0
         for b in range(0, len(rows), _BATCH):
             lane = 0
             for t in range(b, min(b + _BATCH, len(rows))):
-                lane += buf[rows[t] + c] * get32(buf, a[_DOTS] + 4 * t)
+                lane += byte(rows[t], c) * get32(buf, a[_DOTS] + 4 * t)
             w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
             total += lane * (w & 0xFFFF) >> (w >> 16)
         put32(buf, a[_SUMS] + 4 * c, total)
@@ -482,7 +491,7 @@ def emit(buf, a, out):
     inv = (1 << 30) // w
     # |_SUMS - _CORR| <= 2^7 * weights / 2^(bits(n) + 5) (B6): shifted by `down` it fits 15 bits
     # and a little, however peaked the weights are.
-    down = we + 8 - _bits(a[_N]) - 5
+    down = we + 8 - count_bits(a[_N]) - 5
     x = a[_VEXP] - a[_V_BIAS]
     at = get32(buf, a[_QUERY] + 4 * _QUERY_AT) + a[_SLICE] * a[_SLICE_WIDTH]
     shift = a[_OUT_SHIFT]
@@ -500,7 +509,7 @@ def emit(buf, a, out):
             out[at + c] = max(-32767, min(32767, v))
         else:
             m = abs(z)
-            k = _bits(m) - 24
+            k = count_bits(m) - 24
             m = m >> k if k > 0 else m << -k
             f = x + k + 150
             if not z or f < 1:

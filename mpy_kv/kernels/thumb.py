@@ -1152,9 +1152,9 @@ def scales(r0, r1, r2, r3):
 def encode(r0, r1, r2, r3):
     # r0 buffer, r1 k, r2 v, r3 storing
     # A token's K and V to codes and scales at slot E_SLOT: plain.py's encode.
-    # From E_COUNT values of k and of v, int16 or float32, to codes[E_COUNT] and float16 scales; those of
-    # V have 4 bits if E_V_MOST is 7, and are not made if it is 0. Returns -1 - which vector has a value
-    # too large. B1.
+    # From E_COUNT values of k and of v, int16 or float32, to codes[E_COUNT] and float16 scales; codes
+    # have 4 bits where VECTOR_MOST is 7, and of V, where it is 0, none are made. Returns -1 - which
+    # vector has a value too large. B1.
     # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr
     # end, r12 what is added to a code; 0: it goes above the one before
     # Instructions of inner loops: SHORT 11, NORMAL 5, FLOATS 8, FOLD 7, NARROW 8, DIVIDE 8, VALUE 55, PAD
@@ -1164,7 +1164,7 @@ def encode(r0, r1, r2, r3):
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    data(2, 0xB08F)  # sub sp, 60
+    data(2, 0xB08E)  # sub sp, 56
     data(2, 0x9300)  # str r3, [sp, 0]  e
     data(2, 0x9001)  # str r0, [sp, 4]  buffer
     data(2, 0x9202)  # str r2, [sp, 8]  v
@@ -1174,14 +1174,18 @@ def encode(r0, r1, r2, r3):
     mov(r6, 12)  # LAYER_WORDS
     mul(r4, r6)
     add(r4, r4, r3)
-    add(r4, 76)  # E_TABLE
+    add(r4, 84)  # E_TABLE
     data(2, 0x940A)  # str r4, [sp, 40]  layer
     label(VECTOR)
     data(2, 0x9801)  # ldr r0, [sp, 4]  buffer
     ldr(r6, [r4, 0])  # LAYER_CODES
     add(r0, r0, r6)
-    ldr(r6, [r3, 48])  # E_PLANE
-    mul(r6, r5)
+    mov(r7, 24)  # VECTOR_WORDS
+    mul(r7, r5)
+    add(r7, r7, r3)
+    add(r7, 36)  # E_K
+    data(2, 0x970C)  # str r7, [sp, 48]  record
+    ldr(r6, [r7, 0])  # VECTOR_AT
     add(r0, r0, r6)
     lsl(r5, r5, 2)
     add(r5, r5, r4)
@@ -1194,33 +1198,19 @@ def encode(r0, r1, r2, r3):
     lsl(r6, r6, 1)
     label(L1)
     add(r1, r1, r6)
-    ldr(r5, [r3, 32])  # E_HEAD
-    data(2, 0x950D)  # str r5, [sp, 52]  head_bytes
-    mov(r2, 127)
-    ldr(r4, [r3, 24])  # E_BYTES
-    ldr(r6, [r3, 40])  # E_ROW
-    ldr(r7, [r3, 44])  # E_CODES
-    data(2, 0x9D08)  # ldr r5, [sp, 32]  vector
-    cmp(r5, 0)
-    beq(L2)
-    ldr(r2, [r3, 72])  # E_V_MOST
-    cmp(r2, 0)
-    bne(L3)
+    ldr(r6, [r7, 20])  # VECTOR_MOST
+    cmp(r6, 0)
+    bne(L2)
     b(STORED)
-    label(L3)
-    ldr(r4, [r3, 60])  # E_V_HEAD
-    data(2, 0x940D)  # str r4, [sp, 52]  head_bytes
-    ldr(r4, [r3, 56])  # E_V_BYTES
-    ldr(r6, [r3, 64])  # E_V_ROW
-    ldr(r7, [r3, 68])  # E_V_CODES
     label(L2)
-    data(2, 0x920E)  # str r2, [sp, 56]  most
-    data(2, 0x940C)  # str r4, [sp, 48]  slice_bytes
+    data(2, 0x960D)  # str r6, [sp, 52]  most
+    ldr(r6, [r7, 4])  # VECTOR_ROW
     ldr(r5, [r3, 4])  # E_SLOT
     mul(r6, r5)
     add(r6, r6, r0)
     data(2, 0x9604)  # str r6, [sp, 16]  head
-    add(r6, r7, r0)
+    ldr(r6, [r7, 8])  # VECTOR_CODES
+    add(r6, r6, r0)
     lsl(r5, r5, 1)
     add(r6, r6, r5)
     data(2, 0x9605)  # str r6, [sp, 20]  scale
@@ -1235,9 +1225,9 @@ def encode(r0, r1, r2, r3):
     data(2, 0x9F03)  # ldr r7, [sp, 12]  shift
     lsl(r2, r2, 1)
     cmp(r7, 0)
-    bne(L4)
+    bne(L3)
     lsl(r2, r2, 1)
-    label(L4)
+    label(L3)
     add(r2, r2, r0)
     data(2, 0x9209)  # str r2, [sp, 36]  group_end
     mov(r1, r0)
@@ -1252,9 +1242,9 @@ def encode(r0, r1, r2, r3):
     add(r5, r5, r6)
     eor(r5, r6)
     cmp(r5, r4)
-    ble(L5)
+    ble(L4)
     mov(r4, r5)
-    label(L5)
+    label(L4)
     cmp(r0, r2)
     bne(SHORT)
     mov(r5, 56)
@@ -1272,9 +1262,9 @@ def encode(r0, r1, r2, r3):
     lsl(r5, r5, 1)
     lsr(r5, r5, 1)
     cmp(r5, r4)
-    bls(L6)
+    bls(L5)
     mov(r4, r5)
-    label(L6)
+    label(L5)
     cmp(r0, r2)
     bne(FLOATS)
     lsr(r5, r4, 23)
@@ -1293,11 +1283,11 @@ def encode(r0, r1, r2, r3):
     b(SCALED)
     label(LARGEST)
     mov(r2, 7)
-    data(2, 0x980E)  # ldr r0, [sp, 56]  most
+    data(2, 0x980D)  # ldr r0, [sp, 52]  most
     cmp(r0, 7)
-    bne(L7)
+    bne(L6)
     mov(r2, 3)
-    label(L7)
+    label(L6)
     add(r4, r4, r0)
     sub(r4, 1)
     mov(r6, 0)
@@ -1311,9 +1301,9 @@ def encode(r0, r1, r2, r3):
     b(FOLD)
     label(FOLDED)
     cmp(r4, r0)
-    bne(L8)
+    bne(L7)
     add(r6, 1)
-    label(L8)
+    label(L7)
     mov(r7, 12)
     sub(r2, r7, r2)
     label(NARROW)
@@ -1327,34 +1317,34 @@ def encode(r0, r1, r2, r3):
     bne(NARROW)
     add(r5, r5, r2)
     cmp(r5, 5)
-    ble(L9)
+    ble(L8)
     data(2, 0x9808)  # ldr r0, [sp, 32]  vector
     mvn(r0, r0)
     b(REFUSE)
-    label(L9)
+    label(L8)
     mov(r7, 24)
     add(r7, r7, r5)
-    bmi(L10)
+    bmi(L9)
     lsl(r6, r7, 10)
     add(r6, r6, r4)
     b(SCALED)
-    label(L10)
+    label(L9)
     sub(r2, r2, r7)
     mov(r4, 1)
     cmp(r2, 30)
-    bgt(L11)
+    bgt(L10)
     lsl(r4, r2)
     sub(r4, 1)
     add(r4, r4, r6)
     lsr(r4, r2)
-    label(L11)
+    label(L10)
     mov(r6, r4)
     mov(r5, 24)
     neg(r5, r5)
     label(SCALED)
     data(2, 0x9F05)  # ldr r7, [sp, 20]  scale
     strh(r6, [r7, 0])
-    ldr(r6, [r3, 36])  # E_STRIDE
+    ldr(r6, [r3, 28])  # E_STRIDE
     add(r7, r7, r6)
     data(2, 0x9705)  # str r7, [sp, 20]  scale
     mov(r10, r4)
@@ -1371,77 +1361,79 @@ def encode(r0, r1, r2, r3):
     add(r2, r2, r2)
     add(r6, r6, r6)
     cmp(r6, r3)
-    bcc(L12)
+    bcc(L11)
     sub(r6, r6, r3)
     add(r2, 1)
-    label(L12)
+    label(L11)
     sub(r7, 1)
     bne(DIVIDE)
     data(2, 0x9F03)  # ldr r7, [sp, 12]  shift
     mov(r11, r7)
     cmp(r7, 0)
-    beq(L13)
+    beq(L12)
     mov(r6, 65)
     sub(r6, r6, r7)
     sub(r6, r6, r5)
     mov(r7, 0)
     cmp(r6, 0)
-    bge(L14)
+    bge(L13)
     neg(r7, r6)
     mov(r6, 0)
-    label(L14)
+    label(L13)
     mov(r8, r6)
     mov(r9, r7)
-    b(L15)
-    label(L13)
+    b(L14)
+    label(L12)
     mov(r6, 1)
     lsl(r6, r6, 31)
     mov(r8, r6)
     mov(r6, 157)
     add(r6, r6, r5)
     mov(r9, r6)
-    label(L15)
+    label(L14)
     label(PIECE)
     data(2, 0x9F00)  # ldr r7, [sp, 0]  e
-    data(2, 0x9D06)  # ldr r5, [sp, 24]  slice
-    data(2, 0x9E0C)  # ldr r6, [sp, 48]  slice_bytes
-    mov(r1, r6)
-    mul(r1, r5)
-    data(2, 0x9C04)  # ldr r4, [sp, 16]  head
-    add(r1, r1, r4)
-    add(r6, r6, r1)
-    data(2, 0x960B)  # str r6, [sp, 44]  slice_end
     ldr(r4, [r7, 20])  # E_WIDTH
     mov(r6, r11)
     lsl(r4, r4, 1)
     cmp(r6, 0)
-    bne(L16)
+    bne(L15)
     lsl(r4, r4, 1)
-    label(L16)
+    label(L15)
     add(r4, r4, r0)
     mov(r14, r4)
+    ldr(r4, [r7, 24])  # E_SLICES
+    data(2, 0x9F0C)  # ldr r7, [sp, 48]  record
+    data(2, 0x9D06)  # ldr r5, [sp, 24]  slice
+    ldr(r6, [r7, 12])  # VECTOR_BYTES
+    mov(r1, r6)
+    mul(r1, r5)
+    data(2, 0x9F04)  # ldr r7, [sp, 16]  head
+    add(r1, r1, r7)
+    add(r6, r6, r1)
+    data(2, 0x960B)  # str r6, [sp, 44]  slice_end
     add(r5, 1)
-    ldr(r4, [r7, 28])  # E_SLICES
     cmp(r5, r4)
-    bne(L17)
+    bne(L16)
     mov(r5, 0)
-    data(2, 0x9C04)  # ldr r4, [sp, 16]  head
-    data(2, 0x9E0D)  # ldr r6, [sp, 52]  head_bytes
+    mov(r4, r7)
+    data(2, 0x9F0C)  # ldr r7, [sp, 48]  record
+    ldr(r6, [r7, 16])  # VECTOR_HEAD
     add(r4, r4, r6)
     data(2, 0x9404)  # str r4, [sp, 16]  head
-    label(L17)
+    label(L16)
     data(2, 0x9506)  # str r5, [sp, 24]  slice
     mov(r5, 128)
-    data(2, 0x9C0E)  # ldr r4, [sp, 56]  most
+    data(2, 0x9C0D)  # ldr r4, [sp, 52]  most
     lsr(r4, r4, 3)
-    bne(L18)
+    bne(L17)
     mov(r5, 136)
-    label(L18)
+    label(L17)
     mov(r12, r5)
     label(VALUE)
     mov(r4, r11)
     cmp(r4, 0)
-    beq(L19)
+    beq(L18)
     ldrh(r5, [r0, 0])
     data(2, 0xB22D)  # sxth r5, r5
     add(r0, 2)
@@ -1452,8 +1444,8 @@ def encode(r0, r1, r2, r3):
     lsl(r5, r4)
     mov(r4, r9)
     lsr(r5, r4)
-    b(L20)
-    label(L19)
+    b(L19)
+    label(L18)
     data(2, 0xC820)  # ldm r0!, {r5}
     asr(r7, r5, 31)
     lsl(r4, r5, 1)
@@ -1464,7 +1456,7 @@ def encode(r0, r1, r2, r3):
     mov(r6, r9)
     sub(r6, r6, r4)
     lsr(r5, r6)
-    label(L20)
+    label(L19)
     data(2, 0x4455)  # add r5, r10
     mov(r6, r5)
     mul(r6, r2)
@@ -1473,22 +1465,22 @@ def encode(r0, r1, r2, r3):
     mul(r4, r3)
     sub(r5, r5, r4)
     cmp(r5, r3)
-    bcc(L21)
+    bcc(L20)
     add(r6, 1)
-    label(L21)
+    label(L20)
     eor(r6, r7)
     sub(r6, r6, r7)
     mov(r4, r12)
     cmp(r4, 128)
     beq(BYTE)
     cmp(r4, 0)
-    beq(L22)
+    beq(L21)
     add(r6, r6, r4)
     strb(r6, [r1, 0])
     mov(r4, 0)
     mov(r12, r4)
     b(NEXT)
-    label(L22)
+    label(L21)
     lsl(r6, r6, 4)
     mov(r4, 136)
     mov(r12, r4)
@@ -1502,10 +1494,10 @@ def encode(r0, r1, r2, r3):
     bne(VALUE)
     mov(r6, r12)
     cmp(r6, 0)
-    bne(L23)
+    bne(L22)
     add(r1, 1)
     mov(r6, 136)
-    label(L23)
+    label(L22)
     data(2, 0x9D0B)  # ldr r5, [sp, 44]  slice_end
     label(PAD)
     cmp(r1, r5)
@@ -1522,22 +1514,22 @@ def encode(r0, r1, r2, r3):
     data(2, 0x9D07)  # ldr r5, [sp, 28]  values_left
     sub(r5, r5, r4)
     data(2, 0x9507)  # str r5, [sp, 28]  values_left
-    beq(L24)
+    beq(L23)
     b(GROUP)
-    label(L24)
+    label(L23)
     data(2, 0x9902)  # ldr r1, [sp, 8]  v
     data(2, 0x9C0A)  # ldr r4, [sp, 40]  layer
     data(2, 0x9D08)  # ldr r5, [sp, 32]  vector
     add(r5, 1)
     data(2, 0x9508)  # str r5, [sp, 32]  vector
     cmp(r5, 2)
-    beq(L25)
+    beq(L24)
     b(VECTOR)
-    label(L25)
+    label(L24)
     label(STORED)
     mov(r0, 0)
     label(REFUSE)
-    data(2, 0xB00F)  # add sp, 60
+    data(2, 0xB00E)  # add sp, 56
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)

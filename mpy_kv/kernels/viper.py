@@ -12,7 +12,7 @@ from micropython import const
 _WIDE = const(0)
 _HI = const(16)
 
-# fields: attend, run, v_run, query, encode, layer
+# fields: attend, run, query, encode, vector, layer
 _N = const(0)
 _RUNS = const(1)
 _ROW = const(2)
@@ -70,23 +70,20 @@ _E_AT = const(2)
 _E_COUNT = const(3)
 _E_GROUP = const(4)
 _E_WIDTH = const(5)
-_E_BYTES = const(6)
-_E_SLICES = const(7)
-_E_HEAD = const(8)
-_E_STRIDE = const(9)
-_E_ROW = const(10)
-_E_CODES = const(11)
-_E_PLANE = const(12)
-_E_MASK31 = const(13)
-_E_V_BYTES = const(14)
-_E_V_HEAD = const(15)
-_E_V_ROW = const(16)
-_E_V_CODES = const(17)
-_E_V_MOST = const(18)
-_E_TABLE = const(19)
+_E_SLICES = const(6)
+_E_STRIDE = const(7)
+_E_MASK31 = const(8)
+_E_K = const(9)
+_E_TABLE = const(21)
+_VECTOR_AT = const(0)
+_VECTOR_ROW = const(1)
+_VECTOR_CODES = const(2)
+_VECTOR_BYTES = const(3)
+_VECTOR_HEAD = const(4)
+_VECTOR_MOST = const(5)
+_VECTOR_WORDS = const(6)
 _LAYER_CODES = const(0)
 _LAYER_K_SHIFT = const(1)
-_LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
 # end of fields
 
@@ -94,24 +91,23 @@ _LAYER_WORDS = const(3)
 @micropython.viper
 def encode(out: ptr8, x: ptr8, w: ptr8, e: ptr32) -> int:
     # `x` goes through values of K, then of V; `w` is where V's begin, then a magnitude: registers are few.
-    plane = int(out)
+    base = int(out)
     v = int(w)
     layer = ptr32(int(e) + 4 * _E_TABLE + int(e[_E_LAYER]) * (4 * _LAYER_WORDS))
     mask31 = int(e[_E_MASK31])
-    plane += int(layer[_LAYER_CODES])
-    shift = int(layer[_LAYER_K_SHIFT])
-    row = int(e[_E_ROW])
-    codes = int(e[_E_CODES])
-    slice_bytes = int(e[_E_BYTES])
-    gap = int(e[_E_HEAD])
-    most = 127
+    base += int(layer[_LAYER_CODES])
     value = 0
-    while most:
+    while value < 2:
+        vector = ptr32(int(e) + 4 * _E_K + value * (4 * _VECTOR_WORDS))
+        most = int(vector[_VECTOR_MOST])
+        if most == 0:
+            break
         packed = 127 - most
-        at = plane + int(e[_E_SLOT]) * row
-        scale_at = plane + codes + (int(e[_E_SLOT]) << 1)
-        # From the end of a head's slices to the next one's first.
-        gap -= int(e[_E_SLICES]) * slice_bytes
+        shift = int(ptr32(int(layer) + (value << 2))[_LAYER_K_SHIFT])
+        at = base + int(vector[_VECTOR_AT])
+        scale_at = at + int(vector[_VECTOR_CODES]) + (int(e[_E_SLOT]) << 1)
+        at += int(e[_E_SLOT]) * int(vector[_VECTOR_ROW])
+        slice_bytes = int(vector[_VECTOR_BYTES])
         x = ptr8(int(x) + (int(e[_E_AT]) << (1 if shift else 2)))
         piece = 0
         groups = int(e[_E_COUNT]) // int(e[_E_GROUP])  # viper: allow divide because a group has values
@@ -155,7 +151,7 @@ def encode(out: ptr8, x: ptr8, w: ptr8, e: ptr32) -> int:
             se = 0
             half = 0
             if big:
-                big = (big + most - 1) // most  # viper: allow divide because most is 127 or 7
+                big = (big + most - 1) // most
                 cut = 5
                 sm = 2048
                 while sm > 2047:
@@ -238,18 +234,10 @@ def encode(out: ptr8, x: ptr8, w: ptr8, e: ptr32) -> int:
                 piece += 1
                 if piece == int(e[_E_SLICES]):
                     piece = 0
-                    at += gap
-        if value:
-            break
-        value = 1
+                    # From the end of a head's slices to the next one's first.
+                    at += int(vector[_VECTOR_HEAD]) - int(e[_E_SLICES]) * slice_bytes
         x = ptr8(v)
-        plane += int(e[_E_PLANE])
-        shift = int(layer[_LAYER_V_SHIFT])
-        row = int(e[_E_V_ROW])
-        codes = int(e[_E_V_CODES])
-        slice_bytes = int(e[_E_V_BYTES])
-        gap = int(e[_E_V_HEAD])
-        most = int(e[_E_V_MOST])
+        value += 1
     return 0
 
 
@@ -407,8 +395,10 @@ def query(x: ptr8, w: ptr8, words: ptr32, a: ptr32) -> int:
 
 
 @micropython.viper
-def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
-    base = int(buf)
+def scales(o: ptr16, p: ptr16, h: int, a: ptr32) -> int:
+    # `h` is which vector, then a scale; `o` goes through the scales that are made of those at `p`.
+    base = int(o)
+    which = h
     src = base + (int(a[_VSCALES]) if which else int(a[_SCALES]))
     top = 0
     s = int(a[_SLICES])
@@ -422,19 +412,24 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
             n = int(run[_RUN_COUNT])
             run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n > 3:
-                if int(p[0]) > top:
-                    top = int(p[0])
-                if int(p[1]) > top:
-                    top = int(p[1])
-                if int(p[2]) > top:
-                    top = int(p[2])
-                if int(p[3]) > top:
-                    top = int(p[3])
+                h = int(p[0])
+                if h > top:
+                    top = h
+                h = int(p[1])
+                if h > top:
+                    top = h
+                h = int(p[2])
+                if h > top:
+                    top = h
+                h = int(p[3])
+                if h > top:
+                    top = h
                 p = ptr16(int(p) + 8)
                 n -= 4
             while n:
-                if int(p[0]) > top:
-                    top = int(p[0])
+                h = int(p[0])
+                if h > top:
+                    top = h
                 p = ptr16(int(p) + 2)
                 n -= 1
         src += int(a[_SCALE_STRIDE])
@@ -464,7 +459,7 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                 if h < 1024:
                     o[0] = h << 4 >> (top - 1)
                 else:
-                    o[0] = (((h & 1023) + 1024) << 4) >> (top - (h >> 10))
+                    o[0] = (h & 1023 | 1024) << 4 >> (top - (h >> 10))
                 o = ptr16(int(o) + 2)
                 n -= 1
         dst += int(a[_SCALE_ROW])

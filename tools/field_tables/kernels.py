@@ -121,21 +121,28 @@ ENCODE = Table(
     E_COUNT | values | setup | of each
     E_GROUP | values | setup | that share a scale
     E_WIDTH | values | setup | of a slice
-    E_BYTES | bytes | setup | of a slice
     E_SLICES | slices | setup | of a head
-    E_HEAD | bytes | setup | between heads
     E_STRIDE | bytes | setup | between groups
-    E_ROW | bytes | setup | between slots
-    E_CODES | bytes | setup | of a plane's codes; its scales follow
-    E_PLANE | bytes | setup | from K to V
     E_MASK31 | mask | setup | 0x7FFFFFFF
-    E_V_BYTES | bytes | setup | as E_BYTES, of V
-    E_V_HEAD | bytes | setup | as E_HEAD, of V
-    E_V_ROW | bytes | setup | as E_ROW, of V
-    E_V_CODES | bytes | setup | as E_CODES, of V
-    E_V_MOST | code | setup | largest of V: 127; 7: two codes a byte; 0: encode() of int8 stores K alone
+    E_K*6 | words | setup | how keys are stored, see VECTOR_AT
+    E_V*6 | words | setup | how values are stored
     """),
     names_end="E_TABLE",
+)
+
+VECTOR = Table(
+    "vector",
+    "How one vector is stored, K's or V's, from E_K and E_V on in `e`: 32-bit words.",
+    {_KERNELS: ("vector", "e"), **dict.fromkeys(_CACHES, ("e", "*._e", "*.e"))},
+    rows("""
+    VECTOR_AT | bytes | setup | from a layer's codes to its plane: 0 of K
+    VECTOR_ROW | bytes | setup | between slots
+    VECTOR_CODES | bytes | setup | of the plane's codes; its scales follow
+    VECTOR_BYTES | bytes | setup | of a slice
+    VECTOR_HEAD | bytes | setup | between heads, of sparse values between groups
+    VECTOR_MOST | code | setup | the largest: 127; 7: two codes a byte; 0: int8's encode() leaves it out
+    """),
+    names_end="VECTOR_WORDS",
 )
 
 LAYER = Table(
@@ -261,4 +268,4 @@ KIND = Table(
     """),
 )
 
-TABLES = (ATTEND, RUN, V_RUN, SPARSE, QUERY, ENCODE, LAYER, ATTEND4, SEAL, PLAN, KIND)
+TABLES = (ATTEND, RUN, V_RUN, SPARSE, QUERY, ENCODE, VECTOR, LAYER, ATTEND4, SEAL, PLAN, KIND)

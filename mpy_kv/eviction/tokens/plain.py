@@ -15,6 +15,7 @@ from ...lend import lend
 P = lend("mpy_kv.kernels.params")
 T = lend("mpy_kv.eviction.tokens.params")
 get32 = lend("mpy_kv.kernels.plain").get32
+distance_scale = lend("mpy_kv.kernels.plain").distance_scale
 
 
 def uses(buf, plan, tables, a):
@@ -27,16 +28,7 @@ def uses(buf, plan, tables, a):
     """
     if a[P.SLICE]:
         return 0
-    m = get32(buf, a[P.QUERY]) * a[P.LOG_SCALE]
-    k = 10 if m < 1 << 25 else 11
-    m >>= k
-    e = a[P.LOG_EXP] + 21 + 2048 - k - get32(buf, a[P.QUERY] + 4) - a[P.KEXP] - get32(buf, a[P.QUERY] + 8)
-    down = 0
-    if e < 1:
-        e, m = 1, 32767
-    elif e > 17:
-        down = min(e - 17, 31)
-        e = 17
+    m, e, down = distance_scale(buf, a)
     found = []
     for i in range(a[P.N]):
         d = a[P.MAX] - get32(buf, a[P.SCORES] + 4 * i) >> down

@@ -22,7 +22,7 @@ except ImportError:
 from ..params import TOO_LARGE, V_TOO_LARGE
 from ..plain import get32, magnitude, put16, put32
 
-# fields: attend, run, query, encode, layer
+# fields: attend, run, query, encode, vector, layer
 _N = const(0)
 _RUNS = const(1)
 _ROW = const(2)
@@ -51,11 +51,12 @@ _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
 _E_WIDTH = const(5)
-_E_BYTES = const(6)
-_E_HEAD = const(8)
-_E_ROW = const(10)
-_E_PLANE = const(12)
-_E_TABLE = const(19)
+_E_K = const(9)
+_E_V = const(15)
+_E_TABLE = const(21)
+_VECTOR_ROW = const(1)
+_VECTOR_BYTES = const(3)
+_VECTOR_HEAD = const(4)
 _LAYER_K_SHIFT = const(1)
 _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
@@ -79,10 +80,10 @@ def encode(buf, k, v, e):
 def store(buf, k, v, e, size, put):
     """As encode; put(buf, at, x, i, shift) stores x[i], and says whether it could."""
     table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
-    at = e[table] + e[_E_SLOT] * e[_E_ROW]
+    at = e[table] + e[_E_SLOT] * e[_E_K + _VECTOR_ROW]
     if not _vector(buf, k, e, at, e[table + _LAYER_K_SHIFT], size, put):
         return TOO_LARGE
-    if not _vector(buf, v, e, at + e[_E_PLANE], e[table + _LAYER_V_SHIFT], size, put):
+    if not _vector(buf, v, e, at + e[_E_V], e[table + _LAYER_V_SHIFT], size, put):
         return V_TOO_LARGE
     return 0
 
@@ -95,9 +96,9 @@ def _vector(buf, x, e, head, shift, size, put):
         if not put(buf, head + c * size, x, e[_E_AT] + i, shift):
             return False
         if c == width - 1:
-            for at in range(head + width * size, head + e[_E_BYTES]):
+            for at in range(head + width * size, head + e[_E_K + _VECTOR_BYTES]):
                 buf[at] = 0
-            head += e[_E_HEAD]
+            head += e[_E_K + _VECTOR_HEAD]
     return True
 
 

@@ -9,7 +9,7 @@ from micropython import const
 _WIDE = const(0)
 _HI = const(16)
 
-# fields: attend, run, v_run, sparse, query, encode, layer
+# fields: attend, run, query, encode, vector, layer
 _N = const(0)
 _RUNS = const(1)
 _ROW = const(2)
@@ -43,12 +43,14 @@ _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
 _E_WIDTH = const(5)
-_E_BYTES = const(6)
-_E_HEAD = const(8)
-_E_ROW = const(10)
-_E_PLANE = const(12)
-_E_MASK31 = const(13)
-_E_TABLE = const(19)
+_E_MASK31 = const(8)
+_E_K = const(9)
+_E_V = const(15)
+_E_TABLE = const(21)
+_VECTOR_AT = const(0)
+_VECTOR_ROW = const(1)
+_VECTOR_BYTES = const(3)
+_VECTOR_HEAD = const(4)
 _LAYER_CODES = const(0)
 _LAYER_K_SHIFT = const(1)
 _LAYER_V_SHIFT = const(2)
@@ -59,7 +61,8 @@ _LAYER_WORDS = const(3)
 @micropython.viper
 def encode(out: ptr16, x: ptr32, v: ptr8, e: ptr32) -> int:
     layer = ptr32(int(e) + 4 * _E_TABLE + int(e[_E_LAYER]) * (4 * _LAYER_WORDS))
-    base = int(out) + int(layer[_LAYER_CODES]) + int(e[_E_SLOT]) * int(e[_E_ROW])
+    vector = ptr32(int(e) + 4 * _E_K)
+    base = int(out) + int(layer[_LAYER_CODES]) + int(e[_E_SLOT]) * int(vector[_VECTOR_ROW])
     mask31 = int(e[_E_MASK31])
     k = int(x)
     value = 0
@@ -70,7 +73,8 @@ def encode(out: ptr16, x: ptr32, v: ptr8, e: ptr32) -> int:
         if value:
             shift = int(layer[_LAYER_V_SHIFT])
             at = int(v)
-            head += int(e[_E_PLANE])
+            vector = ptr32(int(e) + 4 * _E_V)
+            head += int(vector[_VECTOR_AT])
         at += int(e[_E_AT]) << (1 if shift else 2)
         left = int(e[_E_COUNT])
         # Of int16 with a negative shift, the largest magnitude stored, and the bits lost below 2^-24.
@@ -128,9 +132,9 @@ def encode(out: ptr16, x: ptr32, v: ptr8, e: ptr32) -> int:
                             w = (w + (1 << cut >> 1) - 1 + (w >> cut & 1)) >> cut
                 out[0] = w | sign
                 out = ptr16(int(out) + 2)
-            if int(out) - head < int(e[_E_BYTES]):
+            if int(out) - head < int(vector[_VECTOR_BYTES]):
                 out[0] = 0
-            head += int(e[_E_HEAD])
+            head += int(vector[_VECTOR_HEAD])
         value += 1
     return 0
 

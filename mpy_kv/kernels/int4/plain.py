@@ -24,7 +24,7 @@ try:
 except ImportError:
     from ...cpython import const
 
-from ..plain import get32, put16, put32
+from ..plain import count_bits, distance_scale, float16_scale, get16, get32, put16, put32
 
 # fields: attend, run, query, attend4, seal
 _N = const(0)
@@ -44,15 +44,11 @@ _SLICE = const(19)
 _KEXP = const(20)
 _MAX = const(22)
 _CORR = const(25)
-_LOG_SCALE = const(26)
-_LOG_EXP = const(27)
 _SLICE_WIDTH = const(31)
 _RUN = const(43)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
 _RUN_WORDS = const(4)
-_QUERY_EXP = const(1)
-_QUERY_DOWN = const(2)
 _QUERY_WORDS = const(4)
 _SEALED = const(55)
 _FIRST = const(56)
@@ -103,18 +99,6 @@ _MOST = 1 << 18  # of a key in units of P / 4096, C1
 _ABOVE = 1 << 29  # added to _LIFT and to _CORR, so that sums stay positive
 
 
-def _get16(buf, at):
-    return buf[at] | buf[at + 1] << 8
-
-
-def _bits(n):
-    b = 0
-    while n:
-        n >>= 1
-        b += 1
-    return b
-
-
 def _half(h):
     """(mantissa, exponent field) of the magnitude of a float16: mantissa * 2^(field - 25)."""
     e = h >> 10 & 31
@@ -152,7 +136,7 @@ def seal_keys(buf, same, g, s):
     In units of P / 4096, rounded down, channel by channel: M the least value, rounded down to a multiple of
     16; S = ceil((greatest - M) / 15); nibble = floor((2 (x - M) + S) / 2 S), 0 where S is 0. C1, C2.
     """
-    scales = [_half(_get16(buf, s[_S_KS] + g * s[_S_STRIDE] + 2 * t)) for t in range(_BLOCK)]
+    scales = [_half(get16(buf, s[_S_KS] + g * s[_S_STRIDE] + 2 * t)) for t in range(_BLOCK)]
     top = max([e for _, e in scales])
     relative = [m << 4 >> top - e for m, e in scales]
     for t in range(_BLOCK):
@@ -167,7 +151,7 @@ def seal_keys(buf, same, g, s):
         put32(buf, bounds + 4, max(x))
         bounds += 8
         most = max(most, max(x), -min(x))
-    p = max(-24, min(15, _bits(most) + top - 35))
+    p = max(-24, min(15, count_bits(most) + top - 35))
     put16(buf, s[_S_HEADER] + 2 * g, p + 25 - 10 << 10 if p > -15 else 1 << p + 24)
     left = top - 17 - p
     at = s[_S_HEADER] + s[_S_POWERS] + 4 * g * s[_S_GROUP]
@@ -191,7 +175,7 @@ def _float16_below(x, top):
     big = abs(x)
     if not big:
         return 0, 0
-    k = max(_bits(big) - 11, 5 - top)
+    k = max(count_bits(big) - 11, 5 - top)
     if k > 0:
         sm = (big + (1 << k) - 1 if x < 0 else big) >> k
     else:
@@ -211,18 +195,7 @@ def _step(span, top):
     while span < 1 << 23:
         span <<= 1
         e -= 1
-    t = (span + 14) // 15
-    k = 6
-    while t + (1 << k) - 1 >> k > 2047:
-        k += 1
-    e += k
-    if e > 5:
-        return 0x7BFF, 2047, 5
-    if e < -24:
-        k += -24 - e
-        e = -24
-    sm = t + (1 << k) - 1 >> k
-    return (e + 25 << 10) + sm - 1024, sm, e
+    return float16_scale(span, e, 15) or (0x7BFF, 2047, 5)
 
 
 def seal_values(buf, same, g, s):
@@ -233,7 +206,7 @@ def seal_values(buf, same, g, s):
     """
     columns = _fresh(g, s)
     for t in range(_BLOCK):
-        m, top = _half(_get16(buf, s[_S_VS] + g * s[_S_STRIDE] + 2 * t))
+        m, top = _half(get16(buf, s[_S_VS] + g * s[_S_STRIDE] + 2 * t))
         x = [(buf[s[_S_V] + code + t * s[_S_ROW]] - 128) * (m << 4) for code, _, _ in columns]
         half, low = _float16_below(min(x), top)
         step, sm, se = _step(max(x) - low, top)
@@ -253,21 +226,21 @@ def open_row(buf, k, v, s):
     24 bits, relative to the greater of minimum and step."""
     t = s[_S_TOKEN]
     for g in range(s[_S_GROUPS]):
-        p = _get16(buf, s[_S_HEADER] + 2 * g)
+        p = get16(buf, s[_S_HEADER] + 2 * g)
         pm, pe = _half(p)
         unit = pm * 2.0 ** (pe - 37)
         at = s[_S_HEADER] + s[_S_POWERS] + 4 * g * s[_S_GROUP]
         vs = s[_S_VS4] + g * s[_S_STRIDE4] + 2 * t
-        step, e = _half(_get16(buf, vs))
-        low, e_low = _half(_get16(buf, vs + s[_S_GAP]))
+        step, e = _half(get16(buf, vs))
+        low, e_low = _half(get16(buf, vs + s[_S_GAP]))
         if buf[vs + s[_S_GAP] + 1] >> 7:
             low = -low
         top = max(e_low, e + 4) - 12
         for i, (_, byte, shift) in enumerate(_fresh(g, s)):
             row = byte + t * s[_S_ROW4]
             n = buf[s[_S_K4] + row] >> shift & 15
-            m = (_get16(buf, at + 2) ^ 0x8000) - 0x8000
-            k[g * s[_S_GROUP] + i] = ((m << 4) + _get16(buf, at) * n) * unit
+            m = (get16(buf, at + 2) ^ 0x8000) - 0x8000
+            k[g * s[_S_GROUP] + i] = ((m << 4) + get16(buf, at) * n) * unit
             at += 4
             n = buf[s[_S_V4] + row] >> shift & 15
             x = _shifted(low, e_low - top) + _shifted(step * n, e - top)
@@ -288,7 +261,7 @@ def scales(buf, same, which, a):
         row = []
         for r in range(a[_RUNS]):
             at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
-            row += [_half(_get16(buf, at + 2 * i)) for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT])]
+            row += [_half(get16(buf, at + 2 * i)) for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT])]
         found.append(row)
     top = max([e for row in found for m, e in row if m] + [1])
     sealed = []
@@ -298,11 +271,11 @@ def scales(buf, same, which, a):
             r = (a[_FIRST] + i) % a[_ROWS]
             if which:
                 at = a[_VSCALES4] + s * a[_STRIDE4] + 2 * r
-                step, low = _get16(buf, at), _get16(buf, at + a[_MINIMA_GAP])
+                step, low = get16(buf, at), get16(buf, at + a[_MINIMA_GAP])
                 row.append((_half(step), _half(low), low >> 15))
                 top = max(top, _half(step)[1] - 2, _half(low)[1] - 5)
             else:
-                row.append(_half(_get16(buf, a[_POWERS] + 2 * s + r // _BLOCK * a[_HEADER])))
+                row.append(_half(get16(buf, a[_POWERS] + 2 * s + r // _BLOCK * a[_HEADER])))
                 top = max(top, row[-1][1])
         sealed.append(row)
     a[_KEXP + which] = top
@@ -346,8 +319,8 @@ def qk4(buf, same, mask, a):
             at = a[_RANGES] + block * a[_HEADER] + 4 * a[_SLICE] * width
             total, found = 0, []
             for c in range(width):
-                total += codes[c] * ((_get16(buf, at + 4 * c + 2) ^ 0x8000) - 0x8000)
-                found.append(codes[c] * _get16(buf, at + 4 * c))
+                total += codes[c] * ((get16(buf, at + 4 * c + 2) ^ 0x8000) - 0x8000)
+                found.append(codes[c] * get16(buf, at + 4 * c))
             cut = 0
             while max([abs(x) for x in found]) >> cut > 1022:
                 cut += 1
@@ -393,25 +366,15 @@ def center(buf, same, tables, a):
     """The sum of the middles of sealed tokens' values, each times its token's weight, in units of SUMS and
     less than 2^28 (C4): with 2^29 added to LIFT. After score(), before weights(), whose weights these are;
     `tables` is tables.TABLES."""
-    m = get32(buf, a[_QUERY]) * a[_LOG_SCALE]
-    k = 10 if m < 1 << 25 else 11
-    m >>= k
-    se = get32(buf, a[_QUERY] + 4 * _QUERY_EXP) - 2048
-    e = a[_LOG_EXP] + 21 - k - se - a[_KEXP] - get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
-    down = 0
-    if e < 1:
-        e, m = 1, 32767
-    elif e > 17:
-        down = min(e - 17, 31)
-        e = 17
+    m, e, down = distance_scale(buf, a)
     n = a[_SEALED]
-    unit = _bits(a[_N]) - 1
+    unit = count_bits(a[_N]) - 1
     total = 0
     for i in range(n):
         d = a[_MAX] - get32(buf, a[_SCORES] + 4 * (a[_N] - n + i)) >> down
         t = d * m >> e
         if t < 7168:
-            c = _get16(buf, a[_CENTERS] + a[_SLICE] * a[_CENTER_ROW] + 2 * i)
+            c = get16(buf, a[_CENTERS] + a[_SLICE] * a[_CENTER_ROW] + 2 * i)
             x = tables[t & 255] * ((c ^ 0x8000) - 0x8000) >> (t >> 8)
             total += x + (1 << unit >> 1) >> unit
     a[_LIFT] = _ABOVE + total

@@ -8,14 +8,11 @@ try:
 except ImportError:
     from ...cpython import const
 
-from ..plain import get32, put32
+from ..plain import sums
 
 # fields: attend, v_run
 _RUNS = const(1)
 _VCODES = const(6)
-_DOTS = const(11)
-_UNITS = const(15)
-_SUMS = const(16)
 _SLICE = const(19)
 _V_ROW = const(39)
 _V_WIDTH = const(40)
@@ -23,8 +20,6 @@ _V_RUNS = const(41)
 _V_RUN_COUNT = const(1)
 _V_RUN_WORDS = const(2)
 # end of fields
-
-_BATCH = 8
 
 
 def av(buf, same, mask, a):
@@ -39,13 +34,4 @@ def av(buf, same, mask, a):
         run = a[_V_RUNS] // 4 + _V_RUN_WORDS * r
         for i in range(a[run + _V_RUN_COUNT]):
             rows.append(start + a[run] + i * a[_V_ROW])
-    for c in range(2 * a[_V_WIDTH]):
-        total = 0
-        for b in range(0, len(rows), _BATCH):
-            lane = 0
-            for t in range(b, min(b + _BATCH, len(rows))):
-                lane += (buf[rows[t] + c // 2] >> 4 * (c & 1) & 15) * 16 * get32(buf, a[_DOTS] + 4 * t)
-            w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
-            total += lane * (w & 0xFFFF) >> (w >> 16)
-        put32(buf, a[_SUMS] + 4 * c, total)
-    return 0
+    return sums(buf, a, rows, 2 * a[_V_WIDTH], lambda row, c: (buf[row + c // 2] >> 4 * (c & 1) & 15) * 16)

@@ -5,7 +5,7 @@ the int8 codes of the channels whose bit is set, ascending, code + 128; 128 up t
 kept reads 0, which attention takes for the byte 128: so offset, weights and sums have the bounds of int8, and
 only storing V and av differ. Heads may share a row, so that av finds its own: three numbers more stand in `a`
 right before V's runs (V_RUNS), bytes of the query records that share a KV head, values of a group, and bytes
-from a group's rows to the next group's, which in `e` is E_V_HEAD. Neither kernel is written in assembler:
+from a group's rows to the next group's, which in `e` is VECTOR_HEAD. Neither kernel is written in assembler:
 sparse saves 6 % of int8's bytes, which is not worth a second copy of both.
 """
 
@@ -14,7 +14,7 @@ from ..variant import Variant
 
 
 class _Sparse(Variant):
-    """encode() is int8's, which E_V_MOST tells to store K alone, and then encode_values()."""
+    """encode() is int8's, which VECTOR_MOST tells to store K alone, and then encode_values()."""
 
     def _set_of(self, name, functions):
         made = Variant._set_of(self, name, functions)

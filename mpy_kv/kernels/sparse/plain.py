@@ -12,14 +12,11 @@ except ImportError:
 import struct
 
 from ..params import V_TOO_LARGE
-from ..plain import code_of, get32, group_scale, put16, put32
+from ..plain import code_of, group_scale, put16, sums
 
-# fields: attend, v_run, sparse, encode, layer
+# fields: attend, v_run, sparse, encode, vector, layer
 _RUNS = const(1)
 _VCODES = const(6)
-_DOTS = const(11)
-_UNITS = const(15)
-_SUMS = const(16)
 _QUERY = const(17)
 _SLICE = const(19)
 _SLICE_WIDTH = const(31)
@@ -37,17 +34,15 @@ _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
 _E_GROUP = const(4)
-_E_STRIDE = const(9)
-_E_PLANE = const(12)
-_E_V_HEAD = const(15)
-_E_V_ROW = const(16)
-_E_V_CODES = const(17)
-_E_TABLE = const(19)
+_E_STRIDE = const(7)
+_E_V = const(15)
+_E_TABLE = const(21)
+_VECTOR_ROW = const(1)
+_VECTOR_CODES = const(2)
+_VECTOR_HEAD = const(4)
 _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
 # end of fields
-
-_BATCH = 8
 
 
 def encode_values(buf, k, v, e):
@@ -57,9 +52,9 @@ def encode_values(buf, k, v, e):
     first. Scale and codes are those of the whole group in int8; float32 denormals count as 0. `k`: unread.
     """
     table = _E_TABLE + _LAYER_WORDS * e[_E_LAYER]
-    plane = e[table] + e[_E_PLANE]
-    row = plane + e[_E_SLOT] * e[_E_V_ROW]
-    scale_at = plane + e[_E_V_CODES] + 2 * e[_E_SLOT]
+    plane = e[table] + e[_E_V]
+    row = plane + e[_E_SLOT] * e[_E_V + _VECTOR_ROW]
+    scale_at = plane + e[_E_V + _VECTOR_CODES] + 2 * e[_E_SLOT]
     shift = e[table + _LAYER_V_SHIFT]
     n = e[_E_GROUP]
     for at in range(e[_E_AT], e[_E_AT] + e[_E_COUNT], n):
@@ -70,14 +65,14 @@ def encode_values(buf, k, v, e):
         put16(buf, scale_at, half)
         sizes = [_size(v[at + c], shift) for c in range(n)]
         kept = sorted(range(n), key=lambda c: (0 - sizes[c], c))[: n - n // 4]
-        for i in range(e[_E_V_ROW]):
+        for i in range(e[_E_V + _VECTOR_ROW]):
             buf[row + i] = 0 if i < (n + 7) // 8 else 128
         out = row + (n + 7) // 8
         for c in sorted(kept):
             buf[row + c // 8] |= 1 << c % 8
             buf[out] = 128 + code_of(v, at + c, shift, sm, se)
             out += 1
-        row += e[_E_V_HEAD]
+        row += e[_E_V + _VECTOR_HEAD]
         scale_at += e[_E_STRIDE]
     return 0
 
@@ -107,16 +102,7 @@ def av(buf, same, mask, a):
         for i in range(a[run + _V_RUN_COUNT]):
             row = start + a[run] + i * a[_V_ROW]
             rows.append(_bytes(buf, row, group, first, a[_SLICE_WIDTH]))
-    for c in range(len(rows[0])):
-        total = 0
-        for b in range(0, len(rows), _BATCH):
-            lane = 0
-            for t in range(b, min(b + _BATCH, len(rows))):
-                lane += rows[t][c] * get32(buf, a[_DOTS] + 4 * t)
-            w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
-            total += lane * (w & 0xFFFF) >> (w >> 16)
-        put32(buf, a[_SUMS] + 4 * c, total)
-    return 0
+    return sums(buf, a, rows, len(rows[0]), lambda row, c: row[c])
 
 
 def _bytes(buf, row, group, first, width):

@@ -3,7 +3,7 @@
 import micropython
 from micropython import const
 
-# fields: attend, run, v_run, sparse, query, encode, layer
+# fields: attend, v_run, sparse, encode, vector, layer
 _N = const(0)
 _VCODES = const(6)
 _DOTS = const(11)
@@ -28,13 +28,14 @@ _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
 _E_GROUP = const(4)
-_E_STRIDE = const(9)
-_E_PLANE = const(12)
-_E_MASK31 = const(13)
-_E_V_HEAD = const(15)
-_E_V_ROW = const(16)
-_E_V_CODES = const(17)
-_E_TABLE = const(19)
+_E_STRIDE = const(7)
+_E_MASK31 = const(8)
+_E_V = const(15)
+_E_TABLE = const(21)
+_VECTOR_AT = const(0)
+_VECTOR_ROW = const(1)
+_VECTOR_CODES = const(2)
+_VECTOR_HEAD = const(4)
 _LAYER_CODES = const(0)
 _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
@@ -48,11 +49,12 @@ def encode_values(out: ptr8, x: ptr8, v: ptr8, e: ptr32) -> int:
     shift = int(layer[_LAYER_V_SHIFT])
     step = 2 if shift else 4
     first = int(v) + int(e[_E_AT]) * step
-    plane = int(out) + int(layer[_LAYER_CODES]) + int(e[_E_PLANE])
+    vector = ptr32(int(e) + 4 * _E_V)
+    plane = int(out) + int(layer[_LAYER_CODES]) + int(vector[_VECTOR_AT])
     # First scales and bitmaps, then codes: a loop around both would be longer than a branch can jump.
     x = ptr8(first)
-    row = plane + int(e[_E_SLOT]) * int(e[_E_V_ROW])
-    scale_at = plane + int(e[_E_V_CODES]) + (int(e[_E_SLOT]) << 1)
+    row = plane + int(e[_E_SLOT]) * int(vector[_VECTOR_ROW])
+    scale_at = plane + int(vector[_VECTOR_CODES]) + (int(e[_E_SLOT]) << 1)
     left = int(e[_E_COUNT])
     while left:
         left -= int(e[_E_GROUP])
@@ -162,10 +164,10 @@ def encode_values(out: ptr8, x: ptr8, v: ptr8, e: ptr32) -> int:
             out = ptr8(int(out) + 1)
             bits = bits >> 8
             n -= 8
-        row += int(e[_E_V_HEAD])
+        row += int(vector[_VECTOR_HEAD])
     x = ptr8(first)
-    row = plane + int(e[_E_SLOT]) * int(e[_E_V_ROW])
-    scale_at = plane + int(e[_E_V_CODES]) + (int(e[_E_SLOT]) << 1)
+    row = plane + int(e[_E_SLOT]) * int(vector[_VECTOR_ROW])
+    scale_at = plane + int(vector[_VECTOR_CODES]) + (int(e[_E_SLOT]) << 1)
     left = int(e[_E_COUNT])
     while left:
         left -= int(e[_E_GROUP])
@@ -217,11 +219,11 @@ def encode_values(out: ptr8, x: ptr8, v: ptr8, e: ptr32) -> int:
                 out = ptr8(int(out) + 1)
             x = ptr8(int(x) + step)
             bits = bits >> 1
-        end = row + int(e[_E_V_ROW])
+        end = row + int(vector[_VECTOR_ROW])
         while int(out) < end:
             out[0] = 128
             out = ptr8(int(out) + 1)
-        row += int(e[_E_V_HEAD])
+        row += int(vector[_VECTOR_HEAD])
     return 0
 
 

@@ -66,21 +66,6 @@ def eleven_bits(by: Register) -> None:
     add(r5, r2)
 
 
-def begin_vector(e: Array, sp: Frame) -> None:
-    """r0 the codes of slot 0, r1 the vector's values, from r4 the layer's record, r5 which vector, r3 e."""
-    layer = Array(r4, LAYER)
-    ldr(r0, sp.buffer)
-    plus(r0, layer.LAYER_CODES, by=r6)
-    ldr(r6, e.E_PLANE)
-    mul(r6, r5)
-    add(r0, r6)
-    index(r5, 2, r4)
-    put(sp.shift, layer.on(r5).LAYER_K_SHIFT, by=r5)
-    ldr(r6, e.E_AT)
-    value_bytes(r6, r5)
-    add(r1, r6)
-
-
 def begin_vectors(e: Array, sp: Frame) -> None:
     """The frame of encode(); r4 the layer's record, r5 0."""
     str_(r3, sp.e)

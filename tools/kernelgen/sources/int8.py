@@ -6,7 +6,7 @@ assembler's own words. r8 and above hold what a loop only adds, compares or copi
 caller and are saved, r12 and lr are free.
 """
 
-from field_tables.kernels import ATTEND, ENCODE, QUERY, RUN
+from field_tables.kernels import ATTEND, ENCODE, LAYER, QUERY, RUN, VECTOR
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.quantize import *
@@ -672,41 +672,42 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
 def encode(buffer: Register, k: Register, v: Register, storing: Register) -> None:
     """A token's K and V to codes and scales at slot E_SLOT: plain.py's encode.
 
-    From E_COUNT values of k and of v, int16 or float32, to codes[E_COUNT] and float16 scales; those of V have
-    4 bits if E_V_MOST is 7, and are not made if it is 0. Returns -1 - which vector has a value too large. B1.
+    From E_COUNT values of k and of v, int16 or float32, to codes[E_COUNT] and float16 scales; codes have 4
+    bits where VECTOR_MOST is 7, and of V, where it is 0, none are made. Returns -1 - which vector has a value
+    too large. B1.
 
     r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr
     end, r12 what is added to a code; 0: it goes above the one before
     """
-    e = Array(r3, ENCODE)
+    e, layer, vector = Array(r3, ENCODE), Array(r4, LAYER), Array(r7, VECTOR)
     e_ = e.on(r7)
     with frame(
-        "e buffer v shift head scale slice values_left vector group_end layer slice_end slice_bytes "
-        "head_bytes most"
+        "e buffer v shift head scale slice values_left vector group_end layer slice_end record most"
     ) as sp:
         begin_vectors(e, sp)
         with repeat("VECTOR", ne(r5, 2)):
-            begin_vector(e, sp)
-            put(sp.head_bytes, e.E_HEAD, by=r5)
-            mov(r2, 127)
-            ldr(r4, e.E_BYTES)
-            ldr(r6, e.E_ROW)
-            ldr(r7, e.E_CODES)
-            ldr(r5, sp.vector)
-            with when(ne(r5, 0)):
-                ldr(r2, e.E_V_MOST)
-                with when(eq(r2, 0)):
-                    b("STORED")
-                put(sp.head_bytes, e.E_V_HEAD, by=r4)
-                ldr(r4, e.E_V_BYTES)
-                ldr(r6, e.E_V_ROW)
-                ldr(r7, e.E_V_CODES)
-            str_(r2, sp.most)
-            str_(r4, sp.slice_bytes)
+            ldr(r0, sp.buffer)
+            plus(r0, layer.LAYER_CODES, by=r6)
+            mov(r7, vector.VECTOR_WORDS.offset)
+            mul(r7, r5)
+            add(r7, r3)
+            add(r7, e.E_K.offset)
+            str_(r7, sp.record)
+            plus(r0, vector.VECTOR_AT, by=r6)
+            index(r5, 2, r4)
+            put(sp.shift, layer.on(r5).LAYER_K_SHIFT, by=r5)
+            ldr(r6, e.E_AT)
+            value_bytes(r6, r5)
+            add(r1, r6)
+            ldr(r6, vector.VECTOR_MOST)
+            with when(eq(r6, 0)):
+                b("STORED")
+            str_(r6, sp.most)
+            ldr(r6, vector.VECTOR_ROW)
             times(r6, e.E_SLOT, by=r5)
             add(r6, r0)
             str_(r6, sp.head)
-            add(r6, r7, r0)
+            locate(r6, vector.VECTOR_CODES, r0)
             begin_groups(e, sp)
             with repeat("GROUP", ne):
                 begin_group(e, sp)
@@ -734,24 +735,27 @@ def encode(buffer: Register, k: Register, v: Register, storing: Register) -> Non
                 store_scale(e, sp)
                 with repeat("PIECE", ne(r0, r4)):
                     ldr(r7, sp.e)
-                    ldr(r5, sp.slice)
-                    ldr(r6, sp.slice_bytes)
-                    mov(r1, r6)
-                    mul(r1, r5)
-                    plus(r1, sp.head, by=r4)
-                    add(r6, r1)
-                    str_(r6, sp.slice_end)
                     ldr(r4, e_.E_WIDTH)
                     mov(r6, r11)
                     value_bytes(r4, r6)
                     add(r4, r0)
                     mov(lr, r4)
-                    add(r5, 1)
                     ldr(r4, e_.E_SLICES)
+                    ldr(r7, sp.record)
+                    ldr(r5, sp.slice)
+                    ldr(r6, vector.VECTOR_BYTES)
+                    mov(r1, r6)
+                    mul(r1, r5)
+                    ldr(r7, sp.head)
+                    add(r1, r7)
+                    add(r6, r1)
+                    str_(r6, sp.slice_end)
+                    add(r5, 1)
                     with when(eq(r5, r4)):
                         mov(r5, 0)
-                        ldr(r4, sp.head)
-                        plus(r4, sp.head_bytes, by=r6)
+                        mov(r4, r7)
+                        ldr(r7, sp.record)
+                        plus(r4, vector.VECTOR_HEAD, by=r6)
                         str_(r4, sp.head)
                     str_(r5, sp.slice)
                     mov(r5, 128)
