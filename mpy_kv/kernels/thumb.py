@@ -1157,8 +1157,8 @@ def encode(r0, r1, r2, r3):
     # vector has a value too large. B1.
     # r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr
     # end, r12 what is added to a code; 0: it goes above the one before
-    # Instructions of inner loops: SHORT 11, NORMAL 5, FLOATS 8, FOLD 7, NARROW 8, DIVIDE 8, VALUE 55, PAD
-    # 5
+    # Instructions of inner loops: SHORT 11, NORMAL 5, FLOATS 8, FOLD 7, NARROW 8, DIVIDE 8, WHOLE 41,
+    # REAL 41, PAD 5
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -1430,10 +1430,10 @@ def encode(r0, r1, r2, r3):
     mov(r5, 136)
     label(L17)
     mov(r12, r5)
-    label(VALUE)
     mov(r4, r11)
     cmp(r4, 0)
-    beq(L18)
+    beq(REAL)
+    label(WHOLE)
     ldrh(r5, [r0, 0])
     data(2, 0xB22D)  # sxth r5, r5
     add(r0, 2)
@@ -1444,8 +1444,43 @@ def encode(r0, r1, r2, r3):
     lsl(r5, r4)
     mov(r4, r9)
     lsr(r5, r4)
-    b(L19)
+    data(2, 0x4455)  # add r5, r10
+    mov(r6, r5)
+    mul(r6, r2)
+    lsr(r6, r6, 23)
+    mov(r4, r6)
+    mul(r4, r3)
+    sub(r5, r5, r4)
+    cmp(r5, r3)
+    bcc(L18)
+    add(r6, 1)
     label(L18)
+    eor(r6, r7)
+    sub(r6, r6, r7)
+    mov(r4, r12)
+    cmp(r4, 128)
+    beq(WHOLE_BYTE)
+    cmp(r4, 0)
+    beq(L19)
+    add(r6, r6, r4)
+    strb(r6, [r1, 0])
+    mov(r4, 0)
+    mov(r12, r4)
+    b(WHOLE_NEXT)
+    label(L19)
+    lsl(r6, r6, 4)
+    mov(r4, 136)
+    mov(r12, r4)
+    ldrb(r4, [r1, 0])
+    label(WHOLE_BYTE)
+    add(r6, r6, r4)
+    strb(r6, [r1, 0])
+    add(r1, 1)
+    label(WHOLE_NEXT)
+    data(2, 0x4570)  # cmp r0, lr
+    bne(WHOLE)
+    b(PIECES)
+    label(REAL)
     data(2, 0xC820)  # ldm r0!, {r5}
     asr(r7, r5, 31)
     lsl(r4, r5, 1)
@@ -1456,7 +1491,6 @@ def encode(r0, r1, r2, r3):
     mov(r6, r9)
     sub(r6, r6, r4)
     lsr(r5, r6)
-    label(L19)
     data(2, 0x4455)  # add r5, r10
     mov(r6, r5)
     mul(r6, r2)
@@ -1472,26 +1506,27 @@ def encode(r0, r1, r2, r3):
     sub(r6, r6, r7)
     mov(r4, r12)
     cmp(r4, 128)
-    beq(BYTE)
+    beq(REAL_BYTE)
     cmp(r4, 0)
     beq(L21)
     add(r6, r6, r4)
     strb(r6, [r1, 0])
     mov(r4, 0)
     mov(r12, r4)
-    b(NEXT)
+    b(REAL_NEXT)
     label(L21)
     lsl(r6, r6, 4)
     mov(r4, 136)
     mov(r12, r4)
     ldrb(r4, [r1, 0])
-    label(BYTE)
+    label(REAL_BYTE)
     add(r6, r6, r4)
     strb(r6, [r1, 0])
     add(r1, 1)
-    label(NEXT)
+    label(REAL_NEXT)
     data(2, 0x4570)  # cmp r0, lr
-    bne(VALUE)
+    bne(REAL)
+    label(PIECES)
     mov(r6, r12)
     cmp(r6, 0)
     bne(L22)
@@ -1508,24 +1543,26 @@ def encode(r0, r1, r2, r3):
     label(PADDED)
     data(2, 0x9C09)  # ldr r4, [sp, 36]  group_end
     cmp(r0, r4)
-    bne(PIECE)
+    beq(L23)
+    b(PIECE)
+    label(L23)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  e
     ldr(r4, [r3, 16])  # E_GROUP
     data(2, 0x9D07)  # ldr r5, [sp, 28]  values_left
     sub(r5, r5, r4)
     data(2, 0x9507)  # str r5, [sp, 28]  values_left
-    beq(L23)
+    beq(L24)
     b(GROUP)
-    label(L23)
+    label(L24)
     data(2, 0x9902)  # ldr r1, [sp, 8]  v
     data(2, 0x9C0A)  # ldr r4, [sp, 40]  layer
     data(2, 0x9D08)  # ldr r5, [sp, 32]  vector
     add(r5, 1)
     data(2, 0x9508)  # str r5, [sp, 32]  vector
     cmp(r5, 2)
-    beq(L24)
+    beq(L25)
     b(VECTOR)
-    label(L24)
+    label(L25)
     label(STORED)
     mov(r0, 0)
     label(REFUSE)

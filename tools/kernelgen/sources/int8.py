@@ -6,6 +6,8 @@ assembler's own words. r8 and above hold what a loop only adds, compares or copi
 caller and are saved, r12 and lr are free.
 """
 
+from collections.abc import Callable
+
 from field_tables.kernels import ATTEND, ENCODE, LAYER, QUERY, RUN, VECTOR
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
@@ -681,6 +683,29 @@ def encode(buffer: Register, k: Register, v: Register, storing: Register) -> Non
     """
     e, layer, vector = Array(r3, ENCODE), Array(r4, LAYER), Array(r7, VECTOR)
     e_ = e.on(r7)
+
+    def codes(name: str, magnitude: Callable[[], None]) -> None:
+        with repeat(name, ne(r0, lr)):
+            magnitude()
+            round_code()
+            with_sign(r6, r7)
+            mov(r4, r12)
+            branch(eq(r4, 128), f"{name}_BYTE")
+            # One of 4 bits is first put in the low nibble, 8 above it; the next one is added.
+            with when(ne(r4, 0)):
+                add(r6, r4)
+                strb(r6, at(r1))
+                put(r12, 0, by=r4)
+                b(f"{name}_NEXT")
+            lsl(r6, 4)
+            put(r12, 128 + 8, by=r4)
+            ldrb(r4, at(r1))
+            label(f"{name}_BYTE")
+            add(r6, r4)
+            strb(r6, at(r1))
+            add(r1, 1)
+            label(f"{name}_NEXT")
+
     with frame(
         "e buffer v shift head scale slice values_left vector group_end layer slice_end record most"
     ) as sp:
@@ -764,26 +789,12 @@ def encode(buffer: Register, k: Register, v: Register, storing: Register) -> Non
                     with when(eq):
                         mov(r5, 128 + 8)
                     mov(r12, r5)
-                    with repeat("VALUE", ne(r0, lr)):
-                        next_magnitude()
-                        round_code()
-                        with_sign(r6, r7)
-                        mov(r4, r12)
-                        branch(eq(r4, 128), "BYTE")
-                        # One of 4 bits is first put in the low nibble, 8 above it; the next one is added.
-                        with when(ne(r4, 0)):
-                            add(r6, r4)
-                            strb(r6, at(r1))
-                            put(r12, 0, by=r4)
-                            b("NEXT")
-                        lsl(r6, 4)
-                        put(r12, 128 + 8, by=r4)
-                        ldrb(r4, at(r1))
-                        label("BYTE")
-                        add(r6, r4)
-                        strb(r6, at(r1))
-                        add(r1, 1)
-                        label("NEXT")
+                    mov(r4, r11)
+                    branch(eq(r4, 0), "REAL")
+                    codes("WHOLE", int16_magnitude)
+                    b("PIECES")
+                    codes("REAL", float32_magnitude)
+                    label("PIECES")
                     mov(r6, r12)
                     with when(eq(r6, 0)):
                         add(r1, 1)
