@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @click.option("--write", is_flag=True, help="Make the files anew; without it they are only compared.")
 @click.option("--root", type=click.Path(path_type=Path, file_okay=False), default=ROOT, help="Of the files.")
 def main(write: bool, root: Path) -> None:
-    """Compare mpy_kv's thumb.py files with what their sources make, or renew them."""
+    """Compare the thumb.py files with what their sources make, or renew them."""
     stale = False
     for source, name in files.FILES.items():
         path, wanted = root / name, files.text(source)

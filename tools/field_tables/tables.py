@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import SimpleNamespace
 
-from field_tables import kernels, state
+from field_tables import kernels, state, stories
 from field_tables.table import Table
 
-ALL: Mapping[str, Table] = {table.name: table for table in (*kernels.TABLES, *state.TABLES)}
+ALL: Mapping[str, Table] = {table.name: table for table in (*kernels.TABLES, *state.TABLES, *stories.TABLES)}
 
 
 def of(*names: str) -> SimpleNamespace:

@@ -1,4 +1,4 @@
-"""The files below mpy_kv that are made, and their text."""
+"""The files that are made, and their text."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ FILES: Mapping[str, str] = {
     "float16": "mpy_kv/kernels/float16/thumb.py",
     "int8_int4": "mpy_kv/kernels/int8_int4/thumb.py",
     "int4": "mpy_kv/kernels/int4/thumb.py",
+    "stories": "boards/apps/stories/kernels/thumb.py",
     "tokens": "mpy_kv/eviction/tokens/thumb.py",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kernelgen.kernel import CONDITIONAL, Register, here
+from kernelgen.kernel import CALLED, CONDITIONAL, Register, here
 from kernelgen.thumb import cmp
 
 OPPOSITE = {"eq": "ne", "cs": "cc", "mi": "pl", "hi": "ls", "ge": "lt", "gt": "le"}
@@ -41,6 +41,19 @@ def label(name: str) -> None:
 
 def b(name: str) -> None:
     here().branch("b", name)
+
+
+def call(name: str) -> None:
+    """Runs what begins at a label and leaves with leave()."""
+    made = here()
+    made.branches.append((name, made.size, CALLED))
+    made.op(f"bl({name})")
+    made.size += 1
+
+
+def leave() -> None:
+    """Back to behind the call, whose address lr still has."""
+    here().op("bx(r14)")
 
 
 def branch(condition: Condition, name: str) -> None:

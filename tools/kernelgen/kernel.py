@@ -12,6 +12,7 @@ from kernelgen.encode import encode
 # Bytes that a branch reaches, from four behind itself.
 CONDITIONAL = range(-256, 255)
 ALWAYS = range(-2048, 2047)
+CALLED = range(-(1 << 22), 1 << 22)
 
 
 class BadKernel(ValueError):
@@ -125,13 +126,14 @@ def here() -> Kernel:
 
 @dataclass(frozen=True)
 class Source:
-    """A function that puts a kernel down; called with the registers that its arguments come in."""
+    """A function that puts a kernel down; called with the registers that its arguments come in. One that has
+    the name of an instruction ends in `_`, which the kernel does not."""
 
     body: Callable[..., None]
 
     def text(self) -> str:
         """The function for MicroPython's assembler; its docstring is comments."""
-        made = Kernel(self.body.__name__)
+        made = Kernel(self.body.__name__.rstrip("_"))
         registers = [Register(n) for n in range(len(inspect.signature(self.body).parameters))]
         _building.append(made)
         try:

@@ -79,6 +79,24 @@ def stm(base: Register, *registers: Register) -> None:
     _several("stm", base, registers)
 
 
+def _pushed(op: str, registers: tuple[Register, ...]) -> None:
+    here().op(f"{op}({{{', '.join(register.name for register in registers)}}})")
+
+
+def push(*registers: Register) -> None:
+    """The first one comes to lie lowest."""
+    _pushed("push", registers)
+
+
+def pop(*registers: Register) -> None:
+    _pushed("pop", registers)
+
+
+def drop(words: int) -> None:
+    """So many words of the stack are not needed any more."""
+    here().data(f"add sp, {4 * words}")
+
+
 def uxtb(to: Register, x: Register) -> None:
     here().data(f"uxtb {to.name}, {x.name}")
 
@@ -157,6 +175,10 @@ def orr(to: Register, x: Register) -> None:
 
 def eor(to: Register, x: Register) -> None:
     _plain("eor", to, x)
+
+
+def bic(to: Register, x: Register) -> None:
+    _plain("bic", to, x)
 
 
 def mul(to: Register, x: Register) -> None:

@@ -1,11 +1,12 @@
+# Made by `python tools/generate_kernels.py --write` from tools/kernelgen/sources/stories.py: change that.
 """The kernels of plain.py in Thumb assembler: same bits, about a third of viper's instructions and memory.
 
 ARMv6-M only, so RP2040 and RP2350 run the same code. Parameters `a` and bounds B1..B7 are those of
-plain.py. `data(2, ...)` is an instruction that MicroPython's assembler lacks, written beside it in the
-assembler's own words. Conventions: r8 and above hold what the loop only adds or compares; they
-belong to the caller, so whoever uses r8..r11 saves them first. `adc` after `asr` adds the bit shifted out
-last: round half up in one instruction. The shift is by 1 at least: what a shift by 0 leaves of the carry,
-some emulators of this core get wrong.
+plain.py, fields those of tools/field_tables/stories.py. `data(2, ...)` is an instruction that MicroPython's
+assembler lacks, written beside it in the assembler's own words. r8 and above hold what the loop only adds
+or compares; they belong to the caller, so whoever uses r8..r11 saves them first. `adc` after `asr` adds the
+bit shifted out last: round half up in one instruction. The shift is by 1 at least: what a shift by 0 leaves
+of the carry, some emulators of this core get wrong.
 """
 
 import micropython
@@ -13,45 +14,48 @@ import micropython
 
 @micropython.asm_thumb
 def embed(r0, r1, r2):
-    # r0 codes, r1 result, r2 twice the scale, r3 scales, r4 shift left, r5 shift right + 1, r8 most,
-    # r9 least, r10 end of the group, r12 end of the result. Twice the product is shifted, so by 1 at least;
+    # r0 image, r1 vectors, r2 fields
+    # One row of the embedding as fixed point, ROW_COLUMNS values at ROW_TO: plain.py's embed.
+    # r0 codes, r1 result, r2 twice the scale, r3 scales, r4 shift left, r5 shift right + 1, r8 most, r9
+    # least, r10 end of the group, r12 end of the result. Twice the product is shifted, so by 1 at least;
     # and by 31 at most: a product has 24 bits, 30 is as good as more.
+    # Instructions of inner loops: ELEMENT 18
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r3, [r2, 12])
+    ldr(r3, [r2, 12])  # ROW_AT
     add(r0, r0, r3)
-    ldr(r3, [r2, 4])
+    ldr(r3, [r2, 4])  # ROW_CODES
     add(r3, r3, r0)
-    ldr(r4, [r2, 8])
+    ldr(r4, [r2, 8])  # ROW_TO
     lsl(r4, r4, 2)
     add(r1, r1, r4)
-    ldr(r4, [r2, 0])
+    ldr(r4, [r2, 0])  # ROW_COLUMNS
     lsl(r4, r4, 2)
     add(r4, r4, r1)
     mov(r12, r4)
-    ldr(r4, [r2, 16])
+    ldr(r4, [r2, 16])  # ROW_EXPONENT
     mov(r5, 30)
     cmp(r4, r5)
-    ble(LEFT)
+    ble(L1)
     mov(r4, r5)
-    label(LEFT)
+    label(L1)
     neg(r5, r5)
     cmp(r4, r5)
-    bge(RIGHT)
+    bge(L2)
     mov(r4, r5)
-    label(RIGHT)
+    label(L2)
     mov(r6, 1)
     lsl(r6, r6, 30)
     sub(r6, 1)
     mov(r5, 0)
     cmp(r4, 0)
-    bge(SHIFTS)
+    bge(L3)
     neg(r5, r4)
     mov(r4, 0)
-    label(SHIFTS)
+    label(L3)
     lsr(r6, r4)
     mov(r8, r6)
     neg(r6, r6)
@@ -74,13 +78,13 @@ def embed(r0, r1, r2):
     asr(r6, r5)
     adc(r6, r7)
     data(2, 0x4546)  # cmp r6, r8
-    ble(BELOW)
+    ble(L4)
     mov(r6, r8)
-    label(BELOW)
+    label(L4)
     data(2, 0x454E)  # cmp r6, r9
-    bge(ABOVE)
+    bge(L5)
     mov(r6, r9)
-    label(ABOVE)
+    label(L5)
     lsl(r6, r4)
     data(2, 0xC140)  # stm r1!, {r6}
     data(2, 0x4561)  # cmp r1, r12
@@ -99,26 +103,29 @@ def embed(r0, r1, r2):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def norm(r0, r1, r2):
-    # r0 weights, r1 result, r3 source, r5 shift, r8 half, r9 a, r12 end of the source, r2:r6 sum of squares
+    # r0 image, r1 vectors, r2 fields
+    # x * weight of N values at TO, and the root of the mean square: plain.py's norm, B5, B6.
+    # r0 weights, r1 result, r3 source, r5 shift, r8 half, r9 a, r12 end of the source, r2:r6 sum of
+    # squares
+    # Instructions of inner loops: LARGEST 9, FOLD 5, SQUARE 14, PAD 3, DIVIDE 9, HIGH 5, LOW 5, BIT 8
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
     mov(r9, r2)
-    ldr(r3, [r2, 28])
+    ldr(r3, [r2, 28])  # FROM
     lsl(r3, r3, 2)
     add(r3, r3, r1)
-    ldr(r5, [r2, 0])
+    ldr(r5, [r2, 0])  # N
     lsl(r5, r5, 2)
     add(r5, r5, r3)
     mov(r12, r5)
-    ldr(r5, [r2, 24])
+    ldr(r5, [r2, 24])  # WEIGHTS
     add(r0, r0, r5)
-    ldr(r5, [r2, 8])
+    ldr(r5, [r2, 8])  # TO
     lsl(r5, r5, 2)
     add(r1, r1, r5)
     mov(r7, r3)
@@ -129,9 +136,9 @@ def norm(r0, r1, r2):
     add(r4, r4, r5)
     eor(r4, r5)
     cmp(r4, r6)
-    ble(LESS)
+    ble(L1)
     mov(r6, r4)
-    label(LESS)
+    label(L1)
     data(2, 0x4567)  # cmp r7, r12
     bne(LARGEST)
     mov(r5, 0)
@@ -164,17 +171,16 @@ def norm(r0, r1, r2):
     data(2, 0x4563)  # cmp r3, r12
     bne(SQUARE)
     mov(r3, r9)
-    ldr(r4, [r3, 4])
-    ldr(r3, [r3, 0])
+    ldr(r4, [r3, 4])  # PADDED
+    ldr(r3, [r3, 0])  # N
     sub(r4, r4, r3)
-    ble(PADDED)
+    ble(L2)
     mov(r7, 0)
     label(PAD)
     data(2, 0xC180)  # stm r1!, {r7}
     sub(r4, 1)
     bne(PAD)
-    label(PADDED)
-    # The sum has less than 46 bits, its mean less than 31: r4 = sum / r3, bit by bit from the 48th on.
+    label(L2)
     lsl(r2, r2, 16)
     lsr(r0, r6, 16)
     orr(r2, r0)
@@ -187,18 +193,18 @@ def norm(r0, r1, r2):
     adc(r2, r2)
     adc(r0, r0)
     cmp(r0, r3)
-    bcc(SMALLER)
+    bcc(L3)
     sub(r0, r0, r3)
-    label(SMALLER)
+    label(L3)
     adc(r4, r4)
     sub(r7, 1)
     bne(DIVIDE)
     mov(r3, r9)
-    ldr(r6, [r3, 36])
+    ldr(r6, [r3, 36])  # EPS
     lsr(r6, r5)
     lsr(r6, r5)
     add(r4, r4, r6)
-    ldr(r5, [r3, 32])
+    ldr(r5, [r3, 32])  # WEIGHTS_EXPONENT
     mov(r0, 1)
     lsl(r0, r0, 14)
     cmp(r4, 0)
@@ -211,11 +217,11 @@ def norm(r0, r1, r2):
     b(HIGH)
     label(LOW)
     lsr(r6, r4, 28)
-    bne(ROOT)
+    bne(L4)
     lsl(r4, r4, 2)
     add(r5, 1)
     b(LOW)
-    label(ROOT)
+    label(L4)
     mov(r1, r0)
     mov(r0, 0)
     label(BIT)
@@ -223,9 +229,9 @@ def norm(r0, r1, r2):
     mov(r7, r2)
     mul(r7, r2)
     cmp(r7, r4)
-    bhi(NOT)
+    bhi(L5)
     mov(r0, r2)
-    label(NOT)
+    label(L5)
     lsr(r1, r1, 1)
     bne(BIT)
     mov(r7, r0)
@@ -235,8 +241,8 @@ def norm(r0, r1, r2):
     bls(ROOTED)
     add(r0, 1)
     label(ROOTED)
-    str(r0, [r3, 16])
-    str(r5, [r3, 20])
+    str(r0, [r3, 16])  # ROOT
+    str(r5, [r3, 20])  # EXPONENT
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -245,27 +251,30 @@ def norm(r0, r1, r2):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def quant(r0, r1):
-    # r0 source, r3 result, r8 half, r9 1 << 22, r10 total, r11 fold, r12 end of the source. sp: a, the starts
+    # r0 vectors, r1 fields
+    # The vector at TO as an activation vector at ACT: plain.py's quant.
+    # r0 source, r3 result, r8 half, r9 1 << 22, r10 total, r11 fold, r12 end of the source. sp: a, the
+    # starts
+    # Instructions of inner loops: TOP 15, FOLD 5, TOTAL 6, ZERO 3, UP 5, DOWN 6, NARROW 5, WIDEN 5, CODES
+    # 37, DIVIDE 6
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r2, [r1, 8])
+    ldr(r2, [r1, 8])  # TO
     lsl(r2, r2, 2)
     add(r2, r2, r0)
-    ldr(r3, [r1, 12])
+    ldr(r3, [r1, 12])  # ACT
     lsl(r3, r3, 2)
     add(r3, r3, r0)
-    ldr(r4, [r1, 4])
+    ldr(r4, [r1, 4])  # PADDED
     lsl(r4, r4, 2)
     add(r4, r4, r2)
     mov(r12, r4)
     push({r1, r2, r3})
-    # Largest magnitude of each group, kept where its scale will be; r7 the largest of all.
     mov(r0, r3)
     add(r0, 8)
     mov(r7, 0)
@@ -280,24 +289,24 @@ def quant(r0, r1):
     add(r3, r3, r5)
     eor(r3, r5)
     cmp(r3, r6)
-    ble(EVEN)
+    ble(L1)
     mov(r6, r3)
-    label(EVEN)
+    label(L1)
     asr(r5, r4, 31)
     add(r4, r4, r5)
     eor(r4, r5)
     cmp(r4, r6)
-    ble(ODD)
+    ble(L2)
     mov(r6, r4)
-    label(ODD)
+    label(L2)
     data(2, 0x4542)  # cmp r2, r8
     bne(TOP)
     str(r6, [r0, 0])
     add(r0, 68)
     cmp(r6, r7)
-    ble(MOST)
+    ble(L3)
     mov(r7, r6)
-    label(MOST)
+    label(L3)
     data(2, 0x4562)  # cmp r2, r12
     bne(TOPS)
     mov(r4, 0)
@@ -309,7 +318,7 @@ def quant(r0, r1):
     b(FOLD)
     label(FOLDED)
     mov(r11, r4)
-    data(2, 0x9B02)  # ldr r3, [sp, 8]
+    data(2, 0x9B02)  # ldr r3, [sp, 8]  result
     mov(r2, r3)
     add(r2, 8)
     mov(r6, 0)
@@ -322,15 +331,15 @@ def quant(r0, r1):
     bne(TOTAL)
     mov(r10, r6)
     cmp(r6, 0)
-    bne(MANTISSA)
+    bne(L4)
     label(ZERO)
     data(2, 0xC340)  # stm r3!, {r6}
     cmp(r3, r0)
     bne(ZERO)
     b(END)
-    label(MANTISSA)
-    data(2, 0x9900)  # ldr r1, [sp, 0]
-    ldr(r7, [r1, 20])
+    label(L4)
+    data(2, 0x9900)  # ldr r1, [sp, 0]  a
+    ldr(r7, [r1, 20])  # EXPONENT
     add(r4, r4, r7)
     sub(r4, 21)
     mov(r5, 1)
@@ -342,10 +351,9 @@ def quant(r0, r1):
     sub(r4, 1)
     b(UP)
     label(TOTALLED)
-    ldr(r7, [r1, 16])
+    ldr(r7, [r1, 16])  # ROOT
     lsr(r5, r7, 1)
     add(r6, r6, r5)
-    # 16 bits of the quotient; 2^16 comes out as 2^16 - 1, which the next loop rounds to the same.
     lsl(r7, r7, 16)
     mov(r5, 1)
     lsl(r5, r5, 16)
@@ -361,7 +369,7 @@ def quant(r0, r1):
     data(2, 0xC320)  # stm r3!, {r5}
     str(r4, [r3, 0])
     add(r3, 4)
-    data(2, 0x9801)  # ldr r0, [sp, 4]
+    data(2, 0x9801)  # ldr r0, [sp, 4]  source
     mov(r4, 1)
     lsl(r4, r4, 22)
     mov(r9, r4)
@@ -371,7 +379,6 @@ def quant(r0, r1):
     mov(r6, r1)
     lsr(r6, r4)
     mov(r7, r10)
-    # 14 bits of (top >> fold) / total, then rounded. Equal ones give 2^14 - 1 and a remainder that rounds.
     mov(r5, 1)
     lsl(r5, r5, 18)
     bl(DIVIDE)
@@ -381,7 +388,6 @@ def quant(r0, r1):
     cmp(r6, r7)
     adc(r5, r4)
     data(2, 0xC320)  # stm r3!, {r5}
-    # r2 shift up, r4 shift down, r8 half, r7 inverse
     mov(r2, 0)
     mov(r6, r1)
     label(NARROW)
@@ -397,7 +403,7 @@ def quant(r0, r1):
     mov(r8, r5)
     mov(r7, 0)
     cmp(r1, 0)
-    beq(INVERTED)
+    beq(L5)
     label(WIDEN)
     lsr(r6, r1, 14)
     bne(WIDENED)
@@ -415,7 +421,7 @@ def quant(r0, r1):
     lsl(r5, r5, 16)
     bl(DIVIDE)
     mov(r7, r5)
-    label(INVERTED)
+    label(L5)
     mov(r5, r0)
     add(r5, 128)
     mov(r14, r5)
@@ -460,13 +466,12 @@ def quant(r0, r1):
     data(2, 0x4560)  # cmp r0, r12
     beq(END)
     b(GROUP)
-    # Doubles the remainder r6 until the marker leaves the quotient r5; divisor r7.
     label(DIVIDE)
     add(r6, r6, r6)
     cmp(r6, r7)
-    bcc(SMALLER)
+    bcc(L6)
     sub(r6, r6, r7)
-    label(SMALLER)
+    label(L6)
     adc(r5, r5)
     bcc(DIVIDE)
     bx(r14)
@@ -480,62 +485,65 @@ def quant(r0, r1):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def matvec(r0, r1, r2, r3):
-    # r0 weights, r1 codes, r2 mask, r3 0x00800080, r8 dot of a group, r9 scales of the weights, r10 scale of
-    # the codes, r11 8192, r12 sum of the row, lr end of the codes. sp: +0 shift right, most, shift left,
-    # +12 first group of codes, mantissa, bytes of a row's codes, +24 result, its end, bytes to the next row
+    # r0 image, r1 vectors, r2 mask, r3 fields
+    # M_ROWS rows of int8 weights times an activation vector: plain.py's matvec, B1 to B4.
+    # r0 weights, r1 codes, r2 mask, r3 0x00800080, r8 dot of a group, r9 scales of the weights, r10 scale
+    # of the codes, r11 8192, r12 sum of the row, lr end of the codes. sp: +0 shift right, most, shift
+    # left, +12 first group of codes, mantissa, bytes of a row's codes, +24 result, its end, bytes to the
+    # next row
+    # Instructions of inner loops: GROUP 120
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r4, [r3, 20])
+    ldr(r4, [r3, 20])  # M_TO
     lsl(r5, r4, 2)
     add(r5, r5, r1)
-    ldr(r4, [r3, 4])
+    ldr(r4, [r3, 4])  # M_ROWS
     lsl(r6, r4, 2)
     add(r6, r6, r5)
-    ldr(r7, [r3, 12])
+    ldr(r7, [r3, 12])  # M_SKIP
     push({r5, r6, r7})
-    ldr(r4, [r3, 0])
+    ldr(r4, [r3, 0])  # M_AT
     add(r0, r0, r4)
-    ldr(r4, [r3, 16])
+    ldr(r4, [r3, 16])  # M_ACT
     lsl(r4, r4, 2)
     add(r4, r4, r1)
-    ldr(r7, [r3, 8])
+    ldr(r7, [r3, 8])  # M_GROUPS
     lsl(r6, r7, 5)
     lsl(r7, r7, 2)
     add(r7, r7, r6)
-    add(r7, r7, r6)  # 68 bytes a group
+    add(r7, r7, r6)
     data(2, 0xCC22)  # ldm r4!, {r1, r5}
     add(r7, r7, r4)
     mov(r14, r7)
-    ldr(r7, [r3, 24])
+    ldr(r7, [r3, 24])  # M_EXPONENT
     add(r7, r7, r5)
     mov(r5, r1)
     push({r4, r5, r6})
     add(r7, 29)
     mov(r4, 31)
     cmp(r7, r4)
-    ble(LEFT)
+    ble(L1)
     mov(r7, r4)
-    label(LEFT)
+    label(L1)
     neg(r4, r4)
     cmp(r7, r4)
-    bge(RIGHT)
+    bge(L2)
     mov(r7, r4)
-    label(RIGHT)
+    label(L2)
     mov(r6, 1)
     lsl(r6, r6, 30)
     sub(r6, 1)
     mov(r5, 0)
     cmp(r7, 0)
-    bge(SHIFTS)
+    bge(L3)
     neg(r5, r7)
     mov(r7, 0)
-    label(SHIFTS)
+    label(L3)
     lsr(r6, r7)
     push({r5, r6, r7})
     mov(r3, 128)
@@ -544,17 +552,16 @@ def matvec(r0, r1, r2, r3):
     mov(r4, 1)
     lsl(r4, r4, 13)
     mov(r11, r4)
-    data(2, 0x9D06)  # ldr r5, [sp, 24]
+    data(2, 0x9D06)  # ldr r5, [sp, 24]  result
     b(TEST)
     label(ROW)
-    data(2, 0x9C05)  # ldr r4, [sp, 20]
+    data(2, 0x9C05)  # ldr r4, [sp, 20]  row_bytes
     add(r4, r4, r0)
     mov(r9, r4)
-    data(2, 0x9903)  # ldr r1, [sp, 12]
+    data(2, 0x9903)  # ldr r1, [sp, 12]  codes
     mov(r4, 0)
     mov(r12, r4)
     label(GROUP)
-    # Two products a multiply, see plain.py: 13 instructions for each word of four weights.
     data(2, 0xC980)  # ldm r1!, {r7}
     mov(r10, r7)
     data(2, 0xC810)  # ldm r0!, {r4}
@@ -676,7 +683,7 @@ def matvec(r0, r1, r2, r3):
     data(2, 0x4571)  # cmp r1, lr
     bne(GROUP)
     mov(r4, r12)
-    data(2, 0x9D04)  # ldr r5, [sp, 16]
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  mantissa
     lsl(r6, r4, 17)
     lsr(r6, r6, 17)
     asr(r4, r4, 15)
@@ -684,32 +691,32 @@ def matvec(r0, r1, r2, r3):
     mul(r6, r5)
     lsr(r6, r6, 15)
     add(r4, r4, r6)
-    data(2, 0x9D00)  # ldr r5, [sp, 0]
+    data(2, 0x9D00)  # ldr r5, [sp, 0]  right
     cmp(r5, 0)
     beq(EVEN)
     asr(r4, r5)
     bcc(EVEN)
     add(r4, 1)
     label(EVEN)
-    data(2, 0x9D01)  # ldr r5, [sp, 4]
+    data(2, 0x9D01)  # ldr r5, [sp, 4]  most
     cmp(r4, r5)
-    ble(BELOW)
+    ble(L4)
     mov(r4, r5)
-    label(BELOW)
+    label(L4)
     neg(r5, r5)
     cmp(r4, r5)
-    bge(ABOVE)
+    bge(L5)
     mov(r4, r5)
-    label(ABOVE)
-    data(2, 0x9D02)  # ldr r5, [sp, 8]
+    label(L5)
+    data(2, 0x9D02)  # ldr r5, [sp, 8]  left
     lsl(r4, r5)
-    data(2, 0x9D06)  # ldr r5, [sp, 24]
+    data(2, 0x9D06)  # ldr r5, [sp, 24]  result
     data(2, 0xC510)  # stm r5!, {r4}
-    data(2, 0x9506)  # str r5, [sp, 24]
-    data(2, 0x9C08)  # ldr r4, [sp, 32]
+    data(2, 0x9506)  # str r5, [sp, 24]  result
+    data(2, 0x9C08)  # ldr r4, [sp, 32]  skip
     add(r0, r0, r4)
     label(TEST)
-    data(2, 0x9C07)  # ldr r4, [sp, 28]
+    data(2, 0x9C07)  # ldr r4, [sp, 28]  end
     cmp(r5, r4)
     beq(END)
     b(ROW)
@@ -723,15 +730,17 @@ def matvec(r0, r1, r2, r3):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def rope_table(r0, r1, r2, r3):
+    # r0 increments, r1 turns, r2 sine, r3 fields
+    # cos and sin of a position, int16[FREQUENCIES][2]: plain.py's rope_table.
     # r0 increments, r1 result, r2 sine, r3 end of the increments, r8 position, r12 phase
+    # Instructions of inner loops: TURN 32
     mov(r4, r8)
     push({r4})
-    ldr(r4, [r3, 4])
+    ldr(r4, [r3, 4])  # POSITION
     mov(r8, r4)
-    ldr(r3, [r3, 0])
+    ldr(r3, [r3, 0])  # FREQUENCIES
     lsl(r3, r3, 2)
     add(r3, r3, r0)
     b(TEST)
@@ -753,16 +762,16 @@ def rope_table(r0, r1, r2, r3):
     pop({r5})
     mov(r4, r12)
     lsl(r7, r4, 1)
-    bpl(HALF)  # an odd quadrant: (sine, cosine) = (cosine, -sine)
+    bpl(L1)
     mov(r7, r5)
     mov(r5, r6)
     neg(r6, r7)
-    label(HALF)
+    label(L1)
     cmp(r4, 0)
-    bge(STORE)
+    bge(L2)
     neg(r5, r5)
     neg(r6, r6)
-    label(STORE)
+    label(L2)
     strh(r6, [r1, 0])
     strh(r5, [r1, 2])
     add(r1, 4)
@@ -770,7 +779,6 @@ def rope_table(r0, r1, r2, r3):
     cmp(r0, r3)
     bne(TURN)
     b(END)
-    # r6 = the table at phase r4
     label(LOOKUP)
     lsr(r5, r4, 22)
     lsl(r5, r5, 1)
@@ -784,7 +792,7 @@ def rope_table(r0, r1, r2, r3):
     asr(r7, r7, 15)
     adc(r6, r7)
     lsr(r7, r6, 15)
-    sub(r6, r6, r7)  # 32768 does not fit
+    sub(r6, r6, r7)
     bx(r14)
     label(END)
     pop({r4})
@@ -792,33 +800,36 @@ def rope_table(r0, r1, r2, r3):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def rotate(r0, r1, r2, r3):
-    # r0 source, r1 result, r2 cosine and sine, r3 gap in bytes of the result, r8 step in bytes of the source,
-    # r9 32767, r10 -32767, r11 0x4000. sp: the table, its end, end of the result, its bytes to the next head
+    # r0 vectors, r1 result, r2 turns, r3 fields
+    # R_HEADS heads rotated, as int16: plain.py's rotate, B7.
+    # r0 source, r1 result, r2 cosine and sine, r3 gap in bytes of the result, r8 step in bytes of the
+    # source, r9 32767, r10 -32767, r11 0x4000. sp: the table, its end, end of the result, its bytes to
+    # the next head
+    # Instructions of inner loops: PAIR 61
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r4, [r3, 0])
+    ldr(r4, [r3, 0])  # R_FROM
     lsl(r4, r4, 2)
     add(r0, r0, r4)
-    ldr(r7, [r3, 8])
+    ldr(r7, [r3, 8])  # R_PAIRS
     lsl(r5, r7, 2)
-    ldr(r6, [r3, 4])
+    ldr(r6, [r3, 4])  # R_HEADS
     mul(r6, r5)
     add(r6, r6, r1)
     add(r5, r5, r2)
-    ldr(r4, [r3, 12])
-    sub(r4, 2)  # after the pairs of a head: (2 - step) * pairs elements
+    ldr(r4, [r3, 12])  # R_STEP
+    sub(r4, 2)
     neg(r4, r4)
     mul(r7, r4)
     lsl(r7, r7, 1)
     mov(r4, r2)
     push({r4, r5, r6, r7})
-    ldr(r4, [r3, 12])
+    ldr(r4, [r3, 12])  # R_STEP
     lsl(r4, r4, 2)
     mov(r8, r4)
     mov(r4, 1)
@@ -830,7 +841,7 @@ def rotate(r0, r1, r2, r3):
     mov(r4, 1)
     lsl(r4, r4, 14)
     mov(r11, r4)
-    ldr(r3, [r3, 16])
+    ldr(r3, [r3, 16])  # R_GAP
     lsl(r3, r3, 1)
     b(TEST)
     label(PAIR)
@@ -838,21 +849,21 @@ def rotate(r0, r1, r2, r3):
     add(r5, r0, r3)
     data(2, 0x58ED)  # ldr r5, [r5, r3]
     data(2, 0x454C)  # cmp r4, r9
-    ble(BELOW_X)
+    ble(L1)
     mov(r4, r9)
-    label(BELOW_X)
+    label(L1)
     data(2, 0x4554)  # cmp r4, r10
-    bge(ABOVE_X)
+    bge(L2)
     mov(r4, r10)
-    label(ABOVE_X)
+    label(L2)
     data(2, 0x454D)  # cmp r5, r9
-    ble(BELOW_Y)
+    ble(L3)
     mov(r5, r9)
-    label(BELOW_Y)
+    label(L3)
     data(2, 0x4555)  # cmp r5, r10
-    bge(ABOVE_Y)
+    bge(L4)
     mov(r5, r10)
-    label(ABOVE_Y)
+    label(L4)
     ldrh(r6, [r2, 0])
     data(2, 0xB236)  # sxth r6, r6
     mov(r7, r6)
@@ -867,41 +878,41 @@ def rotate(r0, r1, r2, r3):
     data(2, 0x445E)  # add r6, r11
     asr(r6, r6, 15)
     data(2, 0x454E)  # cmp r6, r9
-    ble(BELOW_Z)
+    ble(L5)
     mov(r6, r9)
-    label(BELOW_Z)
+    label(L5)
     data(2, 0x4556)  # cmp r6, r10
-    bge(ABOVE_Z)
+    bge(L6)
     mov(r6, r10)
-    label(ABOVE_Z)
+    label(L6)
     strh(r6, [r1, 0])
     data(2, 0x4464)  # add r4, r12
     data(2, 0x445C)  # add r4, r11
     asr(r4, r4, 15)
     data(2, 0x454C)  # cmp r4, r9
-    ble(BELOW_W)
+    ble(L7)
     mov(r4, r9)
-    label(BELOW_W)
+    label(L7)
     data(2, 0x4554)  # cmp r4, r10
-    bge(ABOVE_W)
+    bge(L8)
     mov(r4, r10)
-    label(ABOVE_W)
+    label(L8)
     data(2, 0x52CC)  # strh r4, [r1, r3]
     add(r2, 4)
     data(2, 0x4440)  # add r0, r8
     mov(r4, r8)
     lsr(r4, r4, 1)
     add(r1, r1, r4)
-    data(2, 0x9C01)  # ldr r4, [sp, 4]
+    data(2, 0x9C01)  # ldr r4, [sp, 4]  table_end
     cmp(r2, r4)
     bne(PAIR)
-    data(2, 0x9C03)  # ldr r4, [sp, 12]
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  to_next_head
     add(r1, r1, r4)
     add(r0, r0, r4)
     add(r0, r0, r4)
     label(TEST)
-    data(2, 0x9A00)  # ldr r2, [sp, 0]
-    data(2, 0x9C02)  # ldr r4, [sp, 8]
+    data(2, 0x9A00)  # ldr r2, [sp, 0]  table
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  end
     cmp(r1, r4)
     bne(PAIR)
     data(2, 0xB004)  # add sp, 16
@@ -913,14 +924,16 @@ def rotate(r0, r1, r2, r3):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def narrow(r0, r1, r2):
+    # r0 vectors, r1 result, r2 fields
+    # NARROW_COUNT elements as int16, saturated: plain.py's narrow.
     # r0 source, r1 result, r2 its end, r5 32767, r6 -32767
-    ldr(r3, [r2, 0])
+    # Instructions of inner loops: ELEMENT 11
+    ldr(r3, [r2, 0])  # NARROW_FROM
     lsl(r3, r3, 2)
     add(r0, r0, r3)
-    ldr(r2, [r2, 4])
+    ldr(r2, [r2, 4])  # NARROW_COUNT
     lsl(r2, r2, 1)
     add(r2, r2, r1)
     mov(r5, 1)
@@ -931,13 +944,13 @@ def narrow(r0, r1, r2):
     label(ELEMENT)
     data(2, 0xC810)  # ldm r0!, {r4}
     cmp(r4, r5)
-    ble(BELOW)
+    ble(L1)
     mov(r4, r5)
-    label(BELOW)
+    label(L1)
     cmp(r4, r6)
-    bge(ABOVE)
+    bge(L2)
     mov(r4, r6)
-    label(ABOVE)
+    label(L2)
     strh(r4, [r1, 0])
     add(r1, 2)
     label(TEST)
@@ -946,17 +959,19 @@ def narrow(r0, r1, r2):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def widen(r0, r1, r2):
+    # r0 source, r1 vectors, r2 fields
+    # N int16 to elements at TO, filled up with zeros: plain.py's widen.
     # r0 source, r1 result, r3 end of the source, r5 end of the result
-    ldr(r3, [r2, 8])
+    # Instructions of inner loops: ELEMENT 6, PAD 3
+    ldr(r3, [r2, 8])  # TO
     lsl(r3, r3, 2)
     add(r1, r1, r3)
-    ldr(r4, [r2, 0])
+    ldr(r4, [r2, 0])  # N
     lsl(r3, r4, 1)
     add(r3, r3, r0)
-    ldr(r5, [r2, 4])
+    ldr(r5, [r2, 4])  # PADDED
     lsl(r5, r5, 2)
     add(r5, r5, r1)
     b(TEST)
@@ -978,25 +993,28 @@ def widen(r0, r1, r2):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def swiglu(r0, r1, r2):
-    # r0 gate, r1 sigmoid, r2 up, r8 largest gate, r9 largest up, r12 end of the gate. sp: a, gate, up, result
+    # r0 vectors, r1 sigmoid, r2 fields
+    # gate * sigmoid(gate) * up of N values at TO: plain.py's swiglu.
+    # r0 gate, r1 sigmoid, r2 up, r8 largest gate, r9 largest up, r12 end of the gate. sp: a, gate, up,
+    # result
+    # Instructions of inner loops: GATE 49, FOLD 5, FOLD_UP 5, PRODUCT 10, PAD 3
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r4, [r2, 24])
+    ldr(r4, [r2, 24])  # GATE
     lsl(r4, r4, 2)
     add(r4, r4, r0)
-    ldr(r5, [r2, 28])
+    ldr(r5, [r2, 28])  # UP
     lsl(r5, r5, 2)
     add(r5, r5, r0)
-    ldr(r6, [r2, 8])
+    ldr(r6, [r2, 8])  # TO
     lsl(r6, r6, 2)
     add(r6, r6, r0)
-    ldr(r7, [r2, 0])
+    ldr(r7, [r2, 0])  # N
     lsl(r7, r7, 2)
     add(r7, r7, r4)
     mov(r12, r7)
@@ -1009,14 +1027,14 @@ def swiglu(r0, r1, r2):
     mov(r9, r4)
     label(GATE)
     ldr(r3, [r0, 0])
-    asr(r4, r3, 31)  # r4 the sign: 0 or -1
+    asr(r4, r3, 31)
     add(r5, r3, r4)
     eor(r5, r4)
     lsr(r6, r5, 20)
-    beq(LOOKUP)
+    beq(L1)
     bic(r5, r4)
     b(LARGEST)
-    label(LOOKUP)
+    label(L1)
     lsr(r6, r5, 12)
     lsl(r6, r6, 1)
     add(r6, r6, r1)
@@ -1029,11 +1047,11 @@ def swiglu(r0, r1, r2):
     asr(r6, r6, 12)
     adc(r7, r6)
     cmp(r4, 0)
-    beq(POSITIVE)
+    beq(L2)
     mov(r3, 1)
     lsl(r3, r3, 15)
     sub(r7, r3, r7)
-    label(POSITIVE)
+    label(L2)
     lsr(r6, r5, 6)
     mul(r6, r7)
     lsl(r5, r5, 26)
@@ -1046,9 +1064,9 @@ def swiglu(r0, r1, r2):
     adc(r5, r6)
     label(LARGEST)
     data(2, 0x4545)  # cmp r5, r8
-    ble(LESS)
+    ble(L3)
     mov(r8, r5)
-    label(LESS)
+    label(L3)
     eor(r5, r4)
     sub(r5, r5, r4)
     data(2, 0xC020)  # stm r0!, {r5}
@@ -1057,12 +1075,11 @@ def swiglu(r0, r1, r2):
     add(r3, r3, r4)
     eor(r3, r4)
     data(2, 0x454B)  # cmp r3, r9
-    ble(NEXT)
+    ble(L4)
     mov(r9, r3)
-    label(NEXT)
+    label(L4)
     data(2, 0x4560)  # cmp r0, r12
     bne(GATE)
-    # r3, r4 shifts of gate and up, r8, r9 their halves
     mov(r3, 0)
     mov(r5, r8)
     label(FOLD)
@@ -1089,9 +1106,9 @@ def swiglu(r0, r1, r2):
     lsl(r5, r4)
     lsr(r5, r5, 1)
     mov(r9, r5)
-    data(2, 0x9801)  # ldr r0, [sp, 4]
-    data(2, 0x9A02)  # ldr r2, [sp, 8]
-    data(2, 0x9903)  # ldr r1, [sp, 12]
+    data(2, 0x9801)  # ldr r0, [sp, 4]  gate
+    data(2, 0x9A02)  # ldr r2, [sp, 8]  up
+    data(2, 0x9903)  # ldr r1, [sp, 12]  result
     label(PRODUCT)
     data(2, 0xC820)  # ldm r0!, {r5}
     data(2, 0x4445)  # add r5, r8
@@ -1103,20 +1120,20 @@ def swiglu(r0, r1, r2):
     data(2, 0xC120)  # stm r1!, {r5}
     data(2, 0x4560)  # cmp r0, r12
     bne(PRODUCT)
-    data(2, 0x9A00)  # ldr r2, [sp, 0]
+    data(2, 0x9A00)  # ldr r2, [sp, 0]  a
     add(r3, r3, r4)
     sub(r3, 18)
-    str(r3, [r2, 20])
-    ldr(r3, [r2, 4])
-    ldr(r4, [r2, 0])
+    str(r3, [r2, 20])  # EXPONENT
+    ldr(r3, [r2, 4])  # PADDED
+    ldr(r4, [r2, 0])  # N
     sub(r3, r3, r4)
-    ble(END)
+    ble(L5)
     mov(r5, 0)
     label(PAD)
     data(2, 0xC120)  # stm r1!, {r5}
     sub(r3, 1)
     bne(PAD)
-    label(END)
+    label(L5)
     data(2, 0xB004)  # add sp, 16
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -1126,17 +1143,19 @@ def swiglu(r0, r1, r2):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def add(r0, r1):
+    # r0 vectors, r1 fields
+    # x += y, saturated: plain.py's add.
     # r2 x, r3 y, r4 end of x, r6 the most, r7 the least
-    ldr(r2, [r1, 4])
+    # Instructions of inner loops: ELEMENT 12
+    ldr(r2, [r1, 4])  # ADD_X
     lsl(r2, r2, 2)
     add(r2, r2, r0)
-    ldr(r3, [r1, 8])
+    ldr(r3, [r1, 8])  # ADD_Y
     lsl(r3, r3, 2)
     add(r3, r3, r0)
-    ldr(r4, [r1, 0])
+    ldr(r4, [r1, 0])  # ADD_COUNT
     lsl(r4, r4, 2)
     add(r4, r4, r2)
     mov(r6, 1)
@@ -1149,13 +1168,13 @@ def add(r0, r1):
     data(2, 0xCB02)  # ldm r3!, {r1}
     add(r0, r0, r1)
     cmp(r0, r6)
-    ble(BELOW)
+    ble(L1)
     mov(r0, r6)
-    label(BELOW)
+    label(L1)
     cmp(r0, r7)
-    bge(ABOVE)
+    bge(L2)
     mov(r0, r7)
-    label(ABOVE)
+    label(L2)
     data(2, 0xC201)  # stm r2!, {r0}
     label(TEST)
     cmp(r2, r4)
@@ -1163,14 +1182,16 @@ def add(r0, r1):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def argmax(r0, r1):
+    # r0 vectors, r1 fields
+    # Index of the largest of VOCAB logits, the first of equals: plain.py's argmax.
     # r1 vector, r2 what comes next, r3 end, r4 the largest so far, r0 what follows it
-    ldr(r2, [r1, 4])
+    # Instructions of inner loops: ELEMENT 7
+    ldr(r2, [r1, 4])  # LOGITS
     lsl(r2, r2, 2)
     add(r2, r2, r0)
-    ldr(r3, [r1, 0])
+    ldr(r3, [r1, 0])  # VOCAB
     lsl(r3, r3, 2)
     add(r3, r3, r2)
     mov(r1, r2)
@@ -1191,24 +1212,26 @@ def argmax(r0, r1):
     sub(r0, 1)
 
 
-
 @micropython.asm_thumb
 def softmax(r0, r1, r2):
-    # r0 logits, r1 table, r2 mantissa, r3 bits, r8 largest, r9 shift right, r10 shift left, r11 most that can
-    # be shifted left, r12 end, lr sum. sp: 30 - bits, a
+    # r0 vectors, r1 exp2, r2 fields
+    # VOCAB logits to weights, in place, and their SUM: plain.py's softmax.
+    # r0 logits, r1 table, r2 mantissa, r3 bits, r8 largest, r9 shift right, r10 shift left, r11 most that
+    # can be shifted left, r12 end, lr sum. sp: 30 - bits, a
+    # Instructions of inner loops: LARGEST 6, WEIGHT 46
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r4, [r2, 4])
+    ldr(r4, [r2, 4])  # LOGITS
     lsl(r4, r4, 2)
     add(r0, r0, r4)
-    ldr(r4, [r2, 0])
+    ldr(r4, [r2, 0])  # VOCAB
     lsl(r4, r4, 2)
     add(r4, r4, r0)
     mov(r12, r4)
-    ldr(r3, [r2, 16])
+    ldr(r3, [r2, 16])  # BITS
     mov(r4, 30)
     sub(r4, r4, r3)
     mov(r5, r2)
@@ -1217,17 +1240,17 @@ def softmax(r0, r1, r2):
     lsl(r6, r6, 30)
     sub(r6, 1)
     mov(r4, 0)
-    ldr(r5, [r2, 12])
+    ldr(r5, [r2, 12])  # HEAT_EXPONENT
     cmp(r5, 0)
-    bge(SHIFTS)
+    bge(L1)
     neg(r4, r5)
     mov(r5, 0)
-    label(SHIFTS)
+    label(L1)
     lsr(r6, r5)
     mov(r9, r4)
     mov(r10, r5)
     mov(r11, r6)
-    ldr(r2, [r2, 8])
+    ldr(r2, [r2, 8])  # HEAT
     mov(r5, r0)
     data(2, 0xCD10)  # ldm r5!, {r4}
     b(LAST)
@@ -1247,11 +1270,11 @@ def softmax(r0, r1, r2):
     mov(r4, r8)
     sub(r4, r4, r5)
     lsr(r5, r4, 30)
-    beq(NEAR)
+    beq(L2)
     mov(r4, 1)
     lsl(r4, r4, 30)
     sub(r4, 1)
-    label(NEAR)
+    label(L2)
     lsl(r5, r4, 17)
     lsr(r5, r5, 17)
     mul(r5, r2)
@@ -1262,15 +1285,15 @@ def softmax(r0, r1, r2):
     mov(r5, r9)
     lsr(r4, r5)
     data(2, 0x455C)  # cmp r4, r11
-    bls(FITS)
+    bls(L3)
     mov(r4, r11)
-    label(FITS)
+    label(L3)
     mov(r5, r10)
     lsl(r4, r5)
     mov(r7, 0)
     lsr(r6, r4, 16)
     cmp(r6, r3)
-    bhi(STORE)
+    bhi(L4)
     lsl(r4, r4, 16)
     lsr(r5, r4, 26)
     lsl(r5, r5, 1)
@@ -1284,17 +1307,17 @@ def softmax(r0, r1, r2):
     asr(r5, r5, 10)
     adc(r7, r5)
     lsl(r7, r7, 15)
-    data(2, 0x9D00)  # ldr r5, [sp, 0]
+    data(2, 0x9D00)  # ldr r5, [sp, 0]  down
     lsr(r7, r5)
     lsr(r7, r6)
     data(2, 0x44BE)  # add lr, r7
-    label(STORE)
+    label(L4)
     data(2, 0xC080)  # stm r0!, {r7}
     data(2, 0x4560)  # cmp r0, r12
     bne(WEIGHT)
-    data(2, 0x9A01)  # ldr r2, [sp, 4]
+    data(2, 0x9A01)  # ldr r2, [sp, 4]  a
     mov(r4, r14)
-    str(r4, [r2, 20])
+    str(r4, [r2, 20])  # SUM
     data(2, 0xB002)  # add sp, 8
     pop({r4, r5, r6, r7})
     mov(r8, r4)
@@ -1304,30 +1327,32 @@ def softmax(r0, r1, r2):
     mov(r0, 0)
 
 
-
 @micropython.asm_thumb
 def pick(r0, r1):
-    # r0 weights, r1 a, r8 least, r9 sum of all above it, r10 how many of its equals join, r11 high, r12 end
-    # of the weights, lr goal
+    # r0 vectors, r1 fields
+    # An index drawn by weight from the smallest set that holds TOP_P of all: plain.py's pick.
+    # r0 weights, r1 a, r8 least, r9 sum of all above it, r10 how many of its equals join, r11 high, r12
+    # end of the weights, lr goal
+    # Instructions of inner loops: TEST 5, MORE 4, EACH 12
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r2, [r1, 4])
+    ldr(r2, [r1, 4])  # LOGITS
     lsl(r2, r2, 2)
     add(r0, r0, r2)
-    ldr(r3, [r1, 0])
+    ldr(r3, [r1, 0])  # VOCAB
     mov(r10, r3)
     lsl(r2, r3, 2)
     add(r2, r2, r0)
     mov(r12, r2)
     mov(r2, 1)
     mov(r8, r2)
-    ldr(r7, [r1, 20])
-    ldr(r4, [r1, 24])
+    ldr(r7, [r1, 20])  # SUM
+    ldr(r4, [r1, 24])  # TOP_P
     lsr(r2, r4, 15)
-    bne(DRAW)
+    bne(L1)
     lsl(r6, r7, 17)
     lsr(r6, r6, 17)
     mul(r6, r4)
@@ -1335,15 +1360,14 @@ def pick(r0, r1):
     lsr(r7, r7, 15)
     mul(r7, r4)
     add(r7, r7, r6)
-    mov(r14, r7)  # the goal
-    ldr(r3, [r1, 16])
+    mov(r14, r7)
+    ldr(r3, [r1, 16])  # BITS
     mov(r2, 2)
     lsl(r2, r3)
     sub(r2, 1)
     mov(r11, r2)
     mov(r3, 0)
     mov(r8, r3)
-    # The sum r5 of all weights >= the bound r4, the smallest r6 of them and the sum r7 of its equals.
     label(BOUND)
     mov(r4, r8)
     data(2, 0x445C)  # add r4, r11
@@ -1358,10 +1382,10 @@ def pick(r0, r1):
     add(r5, r5, r3)
     cmp(r3, r6)
     bhi(TEST)
-    beq(EQUAL)
+    beq(L2)
     mov(r6, r3)
     mov(r7, 0)
-    label(EQUAL)
+    label(L2)
     add(r7, r7, r3)
     label(TEST)
     data(2, 0x4562)  # cmp r2, r12
@@ -1372,11 +1396,11 @@ def pick(r0, r1):
     b(REACHED)
     label(SCANNED)
     data(2, 0x4575)  # cmp r5, lr
-    bhi(ENOUGH)
+    bhi(L3)
     sub(r4, 1)
     mov(r11, r4)
     b(CLOSER)
-    label(ENOUGH)
+    label(L3)
     mov(r8, r6)
     sub(r5, r5, r7)
     mov(r9, r5)
@@ -1386,7 +1410,6 @@ def pick(r0, r1):
     data(2, 0x45D8)  # cmp r8, r11
     bcc(BOUND)
     label(FOUND)
-    # As many equals as it takes to exceed the goal.
     mov(r7, r9)
     mov(r3, 0)
     label(MORE)
@@ -1395,16 +1418,15 @@ def pick(r0, r1):
     data(2, 0x4577)  # cmp r7, lr
     bls(MORE)
     mov(r10, r3)
-    label(DRAW)
-    # r7 the sum of all that may be drawn; r3 the generator's next state
-    ldr(r3, [r1, 28])
+    label(L1)
+    ldr(r3, [r1, 28])  # STATE
     lsl(r4, r3, 13)
     eor(r3, r4)
     lsr(r4, r3, 17)
     eor(r3, r4)
     lsl(r4, r3, 5)
     eor(r3, r4)
-    str(r3, [r1, 28])
+    str(r3, [r1, 28])  # STATE
     lsr(r4, r3, 17)
     lsl(r5, r3, 15)
     lsr(r5, r5, 17)
@@ -1417,7 +1439,6 @@ def pick(r0, r1):
     lsr(r7, r7, 15)
     mul(r6, r4)
     add(r6, r6, r7)
-    # r6 is left; r1 what follows the last taken
     mov(r1, r0)
     add(r1, 4)
     mov(r2, r0)
@@ -1428,10 +1449,10 @@ def pick(r0, r1):
     data(2, 0xCA08)  # ldm r2!, {r3}
     cmp(r3, r4)
     bcc(NEXT)
-    bne(TAKE)
+    bne(L4)
     sub(r5, 1)
     bmi(NEXT)
-    label(TAKE)
+    label(L4)
     mov(r1, r2)
     cmp(r6, r3)
     bcc(DRAWN)
