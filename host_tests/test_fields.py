@@ -71,7 +71,7 @@ def test_all_fields_are_public_and_say_what_they_are(project: Path) -> None:
     [
         ("# fields: units\n_MASK = const(1)\n", "a mark of fields without its end"),
         (f"# fields: units\n# fields: slab\n{END}", "a mark of fields without its end"),
-        (f"# fields: unit\n{END}", "no table 'unit': one of admission, attend"),
+        (f"# fields: unit\n{END}", "no table 'unit': one of add, admission, attend"),
         (f"# fields: region, slab_pool\n{END}x = _SPARE\n", "_SPARE is 17 in one table, 18 in slab_pool"),
         (f"# fields: units\n{END}_N = const(0)\n", "_N is a field of a table of the file, and made again"),
         (f"# fields: units\n{END}_N, _M = 0, 1\n", "_N is a field of a table of the file, and made again"),

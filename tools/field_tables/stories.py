@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from field_tables.table import Table, rows
 
+KERNELS = "boards/apps/stories/kernels/*.py"
+MODEL = "boards/apps/stories/model.py"
+PLAN = "boards/apps/stories/plan.py"
+SAMPLING = "boards/apps/stories/sampling.py"
+
 EMBED = Table(
     "embed",
     "The parameters `a` of embed(). Destinations are elements of the workspace, offsets bytes of the image.",
-    {},
+    {KERNELS: ("a",), MODEL: ("a", "*._embed")},
     rows("""
     ROW_COLUMNS | values | plan | of a row of the embedding
     ROW_CODES | bytes | plan | of its codes, padded
@@ -17,43 +22,48 @@ EMBED = Table(
     """),
 )
 
-_VECTOR = rows("""
+VECTOR = Table(
+    "vector",
+    "The first parameters `a` of norm() and swiglu(), all those of quant() and widen().",
+    {KERNELS: ("a",)},
+    rows("""
     N | values | plan | of the vector
     PADDED | values | plan | the same, filled up to whole groups
     TO | element | plan | what quant() reads
     ACT | element | plan | where quant() puts the activation vector
     ROOT | root | norm() | what the vector is to be divided by; 2^14 is 1
     EXPONENT | exponent | kernels | of the vector at TO
-""")
+    """),
+)
 
 NORM = Table(
     "norm",
-    "The parameters `a` of norm(), and of quant() and widen(), which take the first six.",
-    {},
-    _VECTOR
-    + rows("""
+    "The parameters `a` of norm() behind those of VECTOR.",
+    {KERNELS: ("a",), PLAN: ("a",)},
+    rows("""
     WEIGHTS | offset | plan | of int16[N]
     FROM | element | plan | the vector to be normalised
     WEIGHTS_EXPONENT | exponent | plan | of the weights
     EPS | 2^-32 | plan | added to the mean square
     """),
+    first=6,
 )
 
 SWIGLU = Table(
     "swiglu",
-    "The parameters `a` of swiglu(), of which quant() takes the first six.",
-    {},
-    _VECTOR
-    + rows("""
+    "The parameters `a` of swiglu() behind those of VECTOR.",
+    {KERNELS: ("a",)},
+    rows("""
     GATE | element | plan | overwritten
     UP | element | plan | multiplied with it
     """),
+    first=6,
 )
 
 MATVEC = Table(
     "matvec",
     "The parameters `a` of matvec().",
-    {},
+    {KERNELS: ("a",), MODEL: ("a", "c"), PLAN: ("m",)},
     rows("""
     M_AT | offset | plan | of the first row
     M_ROWS | rows | plan | to multiply
@@ -68,7 +78,7 @@ MATVEC = Table(
 ROPE = Table(
     "rope",
     "The parameters `a` of rope_table().",
-    {},
+    {KERNELS: ("a",), MODEL: ("*._turn", "*._turn_sinks")},
     rows("""
     FREQUENCIES | pairs | plan | of a head
     POSITION | tokens | step | of the token
@@ -78,7 +88,7 @@ ROPE = Table(
 ROTATE = Table(
     "rotate",
     "The parameters `a` of rotate().",
-    {},
+    {KERNELS: ("a",)},
     rows("""
     R_FROM | element | plan | first head
     R_HEADS | heads | plan | to turn
@@ -91,7 +101,7 @@ ROTATE = Table(
 NARROW = Table(
     "narrow",
     "The parameters `a` of narrow().",
-    {},
+    {KERNELS: ("a",)},
     rows("""
     NARROW_FROM | element | plan | first of them
     NARROW_COUNT | values | plan | to be made int16
@@ -101,7 +111,7 @@ NARROW = Table(
 ADD = Table(
     "add",
     "The parameters `a` of add().",
-    {},
+    {KERNELS: ("a",)},
     rows("""
     ADD_COUNT | values | plan | of each vector
     ADD_X | element | plan | the one that the other is added to
@@ -112,7 +122,7 @@ ADD = Table(
 PICK = Table(
     "pick",
     "The parameters `a` of argmax(), softmax() and pick().",
-    {},
+    {KERNELS: ("a",), SAMPLING: ("a",)},
     rows("""
     VOCAB | tokens | model | there are
     LOGITS | element | model | the first one
@@ -125,4 +135,4 @@ PICK = Table(
     """),
 )
 
-TABLES = (EMBED, NORM, SWIGLU, MATVEC, ROPE, ROTATE, NARROW, ADD, PICK)
+TABLES = (EMBED, VECTOR, NORM, SWIGLU, MATVEC, ROPE, ROTATE, NARROW, ADD, PICK)

@@ -19,6 +19,18 @@ from mpy_kv.lend import lend
 from . import kernels as kernel_sets
 from .kernels.tables import SIGMOID, SINE
 
+# fields: embed, matvec, rope
+_ROW_AT = const(3)
+_M_AT = const(0)
+_M_ROWS = const(1)
+_M_GROUPS = const(2)
+_M_SKIP = const(3)
+_M_ACT = const(4)
+_M_TO = const(5)
+_M_EXPONENT = const(6)
+_POSITION = const(1)
+# end of fields
+
 # Of kernels/layout.py.
 _GROUP = const(32)
 _MASK = const(0x00FF00FF)
@@ -125,9 +137,9 @@ class Llama:
         """The rotary angles of this position."""
         rope_table = self.kernels.rope_table
         if self._sinks:
-            self._turn_sinks[1] = self.cache.sink_query_position()
+            self._turn_sinks[_POSITION] = self.cache.sink_query_position()
             rope_table(self._inc, self._cs_sinks, SINE, self._turn_sinks)
-        self._turn[1] = self.cache.length
+        self._turn[_POSITION] = self.cache.length
         rope_table(self._inc, self._cs, SINE, self._turn)
 
     def _normalise(self, i):
@@ -177,7 +189,7 @@ class Llama:
         a = self._embed
         at = self._embed_at + token * self._embed_row_bytes
         if self._mapped:
-            a[3] = at
+            a[_ROW_AT] = at
         else:
             self.image.read(at, self._views[self._embed_row_bytes], self._embed_row_bytes)
         self.kernels.embed(self._w, self.workspace, a)
@@ -190,21 +202,21 @@ class Llama:
             self.kernels.matvec(self._w, self.workspace, _MASK, a)
             return
         c = self._chunk
-        c[2] = a[2]
-        c[3] = a[3]
-        c[4] = a[4]
-        c[5] = a[5]
-        c[6] = a[6]
-        row = a[2] * _GROUP + a[3]
+        c[_M_GROUPS] = a[_M_GROUPS]
+        c[_M_SKIP] = a[_M_SKIP]
+        c[_M_ACT] = a[_M_ACT]
+        c[_M_TO] = a[_M_TO]
+        c[_M_EXPONENT] = a[_M_EXPONENT]
+        row = a[_M_GROUPS] * _GROUP + a[_M_SKIP]
         most = len(self._w) // row
-        at = a[0]
-        left = a[1]
+        at = a[_M_AT]
+        left = a[_M_ROWS]
         while left > 0:
             n = most if most < left else left
             self.image.read(at, self._views[n * row], n * row)
-            c[1] = n
+            c[_M_ROWS] = n
             self.kernels.matvec(self._w, self.workspace, _MASK, c)
-            c[5] += n
+            c[_M_TO] += n
             at += n * row
             left -= n
 

@@ -7,6 +7,11 @@ Lent (mpy_kv/lend.py), for a model is made once. Every 32-bit vector lies in one
                 gate and up, results of wo and w_down, logits
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from mpy_kv.cpython import const
+
 from array import array
 
 from mpy_kv import cache_for, geometry_for
@@ -14,6 +19,13 @@ from mpy_kv.errors import BadArgument
 from mpy_kv.geometry import SINKS
 from mpy_kv.lend import lend
 
+
+# fields: matvec, norm
+_M_ROWS = const(1)
+_M_GROUPS = const(2)
+_M_SKIP = const(3)
+_WEIGHTS = const(6)
+# end of fields
 
 U = lend("stories.kernels.layout")
 
@@ -183,20 +195,20 @@ def weights(image, norms, matrices, embed_row_bytes, row_buffer_bytes):
     """
     if image.buffer is not None:
         return image.buffer, image.buffer, None, None, 0
-    longest = max([m[2] * U.GROUP + m[3] for m in matrices] + [embed_row_bytes])
+    longest = max([m[_M_GROUPS] * U.GROUP + m[_M_SKIP] for m in matrices] + [embed_row_bytes])
     w = bytearray(max(longest, row_buffer_bytes) // 4 * 4)
     sizes = {embed_row_bytes}
     for m in matrices:
-        row = m[2] * U.GROUP + m[3]
+        row = m[_M_GROUPS] * U.GROUP + m[_M_SKIP]
         rows = len(w) // row
-        sizes.add(row * min(rows, m[1]))
-        sizes.add(row * (m[1] % rows))
+        sizes.add(row * min(rows, m[_M_ROWS]))
+        sizes.add(row * (m[_M_ROWS] % rows))
     view = memoryview(w)
     views = {n: view[:n] for n in sizes}
     chunk = _ints(0, 0, 0, 0, 0, 0, 0)
     norm_bytes = 2 * image.dim + 3 & ~3
     norm_w = bytearray(norm_bytes * len(norms))
     for i, a in enumerate(norms):
-        norm_w[i * norm_bytes : i * norm_bytes + 2 * image.dim] = image.bytes_at(a[6], 2 * image.dim)
-        a[6] = i * norm_bytes
+        norm_w[i * norm_bytes : i * norm_bytes + 2 * image.dim] = image.bytes_at(a[_WEIGHTS], 2 * image.dim)
+        a[_WEIGHTS] = i * norm_bytes
     return w, norm_w, views, chunk, len(w) + len(norm_w) + 4 * len(chunk)

@@ -3,7 +3,21 @@
 Lent (mpy_kv/lend.py): they are told once. Integers only, the same on every port.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from mpy_kv.cpython import const
+
 from mpy_kv.errors import BadArgument
+
+# fields: pick
+_VOCAB = const(0)
+_HEAT = const(2)
+_HEAT_EXPONENT = const(3)
+_BITS = const(4)
+_TOP_P = const(6)
+_STATE = const(7)
+# end of fields
 
 _LOG2E = 1549082005  # log2(e) * 2^30
 
@@ -44,7 +58,7 @@ def scramble(seed):
 
 
 def fill(a, temperature, top_p, seed):
-    """The parameters `a` of softmax and pick, from the third on; returns whether the choice is greedy."""
+    """The parameters `a` of softmax and pick, from HEAT on; returns whether the choice is greedy."""
     t = thousandths("temperature", temperature, 0, 100000)
     p = thousandths("top_p", top_p, 0, 1000)
     if not isinstance(seed, int):
@@ -61,9 +75,11 @@ def fill(a, temperature, top_p, seed):
         x <<= 1
         exponent -= 1
     bits = 24
-    while bits and a[0] << bits > 1 << 30:
+    while bits and a[_VOCAB] << bits > 1 << 30:
         bits -= 1
-    values = (x >> 15, exponent, bits, 0, p * 32768 // 1000 or 32768, scramble(seed))
-    for i in range(6):
-        a[2 + i] = values[i]
+    a[_HEAT] = x >> 15
+    a[_HEAT_EXPONENT] = exponent
+    a[_BITS] = bits
+    a[_TOP_P] = p * 32768 // 1000 or 32768
+    a[_STATE] = scramble(seed)
     return False

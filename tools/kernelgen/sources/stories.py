@@ -8,7 +8,7 @@ bit shifted out last: round half up in one instruction. The shift is by 1 at lea
 of the carry, some emulators of this core get wrong.
 """
 
-from field_tables.stories import ADD, EMBED, MATVEC, NARROW, NORM, PICK, ROPE, ROTATE, SWIGLU
+from field_tables.stories import ADD, EMBED, MATVEC, NARROW, NORM, PICK, ROPE, ROTATE, SWIGLU, VECTOR
 from kernelgen.language import *
 
 
@@ -95,7 +95,7 @@ def norm(image: Register, vectors: Register, fields: Register) -> None:
 
     r0 weights, r1 result, r3 source, r5 shift, r8 half, r9 a, r12 end of the source, r2:r6 sum of squares
     """
-    a = Array(r2, NORM)
+    a = Array(r2, VECTOR, NORM)
     with frame():
         mov(r9, r2)
         ldr(r3, a.FROM)
@@ -206,7 +206,7 @@ def quant(vectors: Register, fields: Register) -> None:
 
     r0 source, r3 result, r8 half, r9 1 << 22, r10 total, r11 fold, r12 end of the source. sp: a, the starts
     """
-    a = Array(r1, NORM)
+    a = Array(r1, VECTOR)
     sp = Frame(("a", "source", "result"))
     with frame():
         ldr(r2, a.TO)
@@ -660,7 +660,7 @@ def widen(source: Register, vectors: Register, fields: Register) -> None:
 
     r0 source, r1 result, r3 end of the source, r5 end of the result
     """
-    a = Array(r2, NORM)
+    a = Array(r2, VECTOR)
     ldr(r3, a.TO)
     lsl(r3, 2)
     add(r1, r3)
@@ -690,7 +690,7 @@ def swiglu(vectors: Register, sigmoid: Register, fields: Register) -> None:
 
     r0 gate, r1 sigmoid, r2 up, r8 largest gate, r9 largest up, r12 end of the gate. sp: a, gate, up, result
     """
-    a = Array(r2, SWIGLU)
+    a = Array(r2, VECTOR, SWIGLU)
     sp = Frame(("a", "gate", "up", "result"))
     with frame():
         ldr(r4, a.GATE)

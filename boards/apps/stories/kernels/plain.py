@@ -4,8 +4,8 @@ For reading, for tests and for ports without native code; on 32-bit boards it al
 
 Memory: `v` is the workspace, one array('i') that holds every 32-bit vector of the model; offsets into
 it count elements. `w` is the board image (or a copy of some of its rows); offsets into it count bytes.
-`a` is an array('i') of parameters, listed per kernel, which the model fills in once. Kernels return 0
-unless said.
+`a` is an array('i') of parameters, which the model fills in once: fields of the tables in
+tools/field_tables/stories.py (`python tools/fields.py --list`). Kernels return 0 unless said.
 
 Numbers: every 32-bit value stored lies within +-LIMIT = 2^30 - 1 (saturated, never wrapped), so the sum
 of two of them fits, and reading one on a 32-bit board makes a small int. A point p means value =
@@ -30,7 +30,59 @@ Bounds, numbered where they are used:
  B7  |x| < 2^15 and cos^2 + sin^2 ~ 1 in units of 2^15: |x0 * cos - x1 * sin| <= sqrt(2) * 2^30 < 2^31.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from mpy_kv.cpython import const
+
 from .layout import ACT_GROUP, ACT_HEADER, LIMIT, POINT, ROOT_ONE
+
+# fields: embed, vector, norm, swiglu, matvec, rope, rotate, narrow, add, pick
+_ROW_COLUMNS = const(0)
+_ROW_CODES = const(1)
+_ROW_TO = const(2)
+_ROW_AT = const(3)
+_ROW_EXPONENT = const(4)
+_N = const(0)
+_PADDED = const(1)
+_TO = const(2)
+_ACT = const(3)
+_ROOT = const(4)
+_EXPONENT = const(5)
+_WEIGHTS = const(6)
+_FROM = const(7)
+_WEIGHTS_EXPONENT = const(8)
+_EPS = const(9)
+_GATE = const(6)
+_UP = const(7)
+_M_AT = const(0)
+_M_ROWS = const(1)
+_M_GROUPS = const(2)
+_M_SKIP = const(3)
+_M_ACT = const(4)
+_M_TO = const(5)
+_M_EXPONENT = const(6)
+_FREQUENCIES = const(0)
+_POSITION = const(1)
+_R_FROM = const(0)
+_R_HEADS = const(1)
+_R_PAIRS = const(2)
+_R_STEP = const(3)
+_R_GAP = const(4)
+_NARROW_FROM = const(0)
+_NARROW_COUNT = const(1)
+_ADD_COUNT = const(0)
+_ADD_X = const(1)
+_ADD_Y = const(2)
+_VOCAB = const(0)
+_LOGITS = const(1)
+_HEAT = const(2)
+_HEAT_EXPONENT = const(3)
+_BITS = const(4)
+_SUM = const(5)
+_TOP_P = const(6)
+_STATE = const(7)
+# end of fields
 
 
 def _u16(w, at):
@@ -65,12 +117,12 @@ def _fold(top):
 def embed(w, v, a):
     """One row of the embedding as fixed point.
 
-    a: 0 columns, 1 code bytes of a row, 2 destination, 3 row offset, 4 exponent + POINT.
+    a: fields of `embed`, ROW_COLUMNS to ROW_EXPONENT.
     """
-    at, dst = a[3], a[2]
-    shift = _clamp(-a[4], 31)
-    for i in range(a[0]):
-        scale = _u16(w, at + a[1] + (i >> 5) * 2)
+    at, dst = a[_ROW_AT], a[_ROW_TO]
+    shift = _clamp(-a[_ROW_EXPONENT], 31)
+    for i in range(a[_ROW_COLUMNS]):
+        scale = _u16(w, at + a[_ROW_CODES] + (i >> 5) * 2)
         v[dst + i] = _scaled((w[at + i] - 128) * scale, shift)
     return 0
 
@@ -78,11 +130,10 @@ def embed(w, v, a):
 def norm(w, v, a):
     """x * weight, and the root of the mean square of x for quant() to divide by.
 
-    a: 0 n, 1 padded n, 2 destination, 4 root (out), 5 exponent (out), 6 offset of the weights (int16),
-    7 source, 8 exponent of the weights, 9 eps * 2^32, < 2^29.
-    The normalised vector is v[a[2]...] * 2^a[5] / a[4], 2^14 <= a[4] <= 2^15; its padding is zeroed.
+    a: fields of `vector` and `norm`; ROOT and EXPONENT are written. EPS < 2^29.
+    The normalised vector is v[TO...] * 2^EXPONENT / ROOT, 2^14 <= ROOT <= 2^15; its padding is zeroed.
     """
-    n, dst, at, src = a[0], a[2], a[6], a[7]
+    n, dst, at, src = a[_N], a[_TO], a[_WEIGHTS], a[_FROM]
     top = 0
     for i in range(n):
         top = max(top, abs(v[src + i]))
@@ -94,13 +145,13 @@ def norm(w, v, a):
         v[dst + i] = x * _s16(w, at + 2 * i)  # B5
         high += x * x >> 15  # B6
         low += x * x & 0x7FFF
-    for i in range(n, a[1]):
+    for i in range(n, a[_PADDED]):
         v[dst + i] = 0
     high += low >> 15
     low &= 0x7FFF
     # The integers x have point POINT - s, so eps * 2^(2 * POINT - 2 * s): 32 is twice POINT.
-    square = (high // n << 15) + ((high % n << 15) + low) // n + (a[9] >> 2 * s)
-    exponent = a[8]
+    square = (high // n << 15) + ((high % n << 15) + low) // n + (a[_EPS] >> 2 * s)
+    exponent = a[_WEIGHTS_EXPONENT]
     root = ROOT_ONE
     if square:
         while square >= 1 << 30:
@@ -117,20 +168,20 @@ def norm(w, v, a):
             bit >>= 1
         if square - root * root > root:
             root += 1
-    a[4] = root
-    a[5] = exponent
+    a[_ROOT] = root
+    a[_EXPONENT] = exponent
     return 0
 
 
 def quant(v, a):
     """A vector as an activation vector.
 
-    a: 1 padded n, 2 source, 3 destination, 4 root, 5 exponent: vector = v[a[2]...] * 2^a[5] / a[4].
+    a: fields of `vector`: from TO to ACT. vector = v[TO...] * 2^EXPONENT / ROOT.
     |source| <= 2^30. A group's scale is its largest element; relative to each other, the scales
     share a budget of 2^14 (B3); one mantissa and exponent carry the rest, the division included.
     """
-    src, act = a[2], a[3]
-    groups = a[1] >> 5
+    src, act = a[_TO], a[_ACT]
+    groups = a[_PADDED] >> 5
     tops = []
     for g in range(groups):
         top = 0
@@ -145,11 +196,11 @@ def quant(v, a):
         return 0
     # total / root, as a mantissa and an exponent.
     m = total
-    e = fold - 21 + a[5]
+    e = fold - 21 + a[_EXPONENT]
     while m < 1 << 29:
         m <<= 1
         e -= 1
-    m = (m + (a[4] >> 1)) // a[4]  # 2^14 .. 2^16
+    m = (m + (a[_ROOT] >> 1)) // a[_ROOT]  # 2^14 .. 2^16
     while m >= 1 << 15:
         m = m + 1 >> 1
         e += 1
@@ -178,8 +229,7 @@ def quant(v, a):
 def matvec(w, v, mask, a):
     """Rows of int8 weights times an activation vector.
 
-    a: 0 offset of the first row, 1 rows, 2 groups, 3 bytes from the codes' end to the next row,
-    4 activation vector, 5 destination, 6 exponent of the weights + point of the result.
+    a: fields of `matvec`, M_AT to M_EXPONENT.
     mask: MASK, an argument so that it lives in a register.
 
     Two products come out of one multiply: a word of stored bytes b0..b3, masked and less 0x00800080,
@@ -187,20 +237,20 @@ def matvec(w, v, mask, a):
     w0*c0 + w2*c2, less 1 where w0*c2 < 0 borrows. That happens in half of the 16 products of a group:
     8 is added, and the rest is noise of +-2 beside dots of thousands.
     """
-    at, out = a[0], a[5]
-    first = a[4] + ACT_HEADER
+    at, out = a[_M_AT], a[_M_TO]
+    first = a[_M_ACT] + ACT_HEADER
     codes = []
     scales = []
-    for _ in range(a[2]):
+    for _ in range(a[_M_GROUPS]):
         scales.append(v[first])
         for k in range(first + 1, first + ACT_GROUP):
             low = (v[k] & 0xFFFF ^ 0x8000) - 0x8000
             codes.append((v[k] - low >> 16, low))
         first += ACT_GROUP
-    m = v[a[4]]
-    shift = _clamp(-(29 + v[a[4] + 1] + a[6]), 31)
-    for _ in range(a[1]):
-        scale_at = at + 32 * a[2]
+    m = v[a[_M_ACT]]
+    shift = _clamp(-(29 + v[a[_M_ACT] + 1] + a[_M_EXPONENT]), 31)
+    for _ in range(a[_M_ROWS]):
+        scale_at = at + 32 * a[_M_GROUPS]
         total = 0
         k = 0
         for scale in scales:
@@ -216,18 +266,18 @@ def matvec(w, v, mask, a):
             at += 32
         v[out] = _scaled((total >> 15) * m + ((total & 0x7FFF) * m >> 15), shift)  # B4
         out += 1
-        at += a[3]
+        at += a[_M_SKIP]
     return 0
 
 
 def rope_table(inc, cs, sine, a):
-    """cos and sin of position a[1] for a[0] frequencies, in units of 2^15: cs[2i], cs[2i + 1].
+    """cos and sin of a position, in units of 2^15: cs[2i], cs[2i + 1]. a: fields of `rope`.
 
     inc[i]: turns * 2^32 per position. The phase is position * inc mod 2^32, so it never drifts; sine is
     a quarter wave of 256 steps, interpolated: within 5e-5 of the true values.
     """
-    for i in range(a[0]):
-        phase = inc[i] * a[1] & 0xFFFFFFFF
+    for i in range(a[_FREQUENCIES]):
+        phase = inc[i] * a[_POSITION] & 0xFFFFFFFF
         p = phase & 0x3FFFFFFF
         parts = []
         for x in (p, (1 << 30) - p):
@@ -248,43 +298,43 @@ def rope_table(inc, cs, sine, a):
 def rotate(v, dst, cs, a):
     """Rotated heads as int16, saturated to +-32767.
 
-    a: 0 source, 1 heads, 2 pairs per head, 3 step from pair to pair, 4 gap inside a pair:
-    (2, 1) pairs neighbours as llama2.c does, (1, pairs) pairs the halves of a head.
+    a: fields of `rotate`, R_FROM to R_GAP. R_STEP and R_GAP: (2, 1) pairs neighbours as llama2.c does,
+    (1, pairs) pairs the halves of a head.
     """
-    at, out = a[0], 0
-    for _ in range(a[1]):
-        for i in range(a[2]):
-            j = a[3] * i
-            x0, x1 = _clamp(v[at + j], 32767), _clamp(v[at + j + a[4]], 32767)
+    at, out = a[_R_FROM], 0
+    for _ in range(a[_R_HEADS]):
+        for i in range(a[_R_PAIRS]):
+            j = a[_R_STEP] * i
+            x0, x1 = _clamp(v[at + j], 32767), _clamp(v[at + j + a[_R_GAP]], 32767)
             c, s = cs[2 * i], cs[2 * i + 1]
             dst[out + j] = _clamp(x0 * c - x1 * s + (1 << 14) >> 15, 32767)  # B7
-            dst[out + j + a[4]] = _clamp(x0 * s + x1 * c + (1 << 14) >> 15, 32767)
-        at += 2 * a[2]
-        out += 2 * a[2]
+            dst[out + j + a[_R_GAP]] = _clamp(x0 * s + x1 * c + (1 << 14) >> 15, 32767)
+        at += 2 * a[_R_PAIRS]
+        out += 2 * a[_R_PAIRS]
     return 0
 
 
 def narrow(v, dst, a):
-    """Elements as int16, saturated to +-32767. a: 0 source, 1 n."""
-    for i in range(a[1]):
-        dst[i] = _clamp(v[a[0] + i], 32767)
+    """Elements as int16, saturated to +-32767. a: fields of `narrow`."""
+    for i in range(a[_NARROW_COUNT]):
+        dst[i] = _clamp(v[a[_NARROW_FROM] + i], 32767)
     return 0
 
 
 def widen(src, v, a):
-    """int16 to elements, padded with zeros for quant(). a: 0 n, 1 padded n, 2 destination."""
-    for i in range(a[1]):
-        v[a[2] + i] = src[i] if i < a[0] else 0
+    """int16 to elements, padded with zeros for quant(). a: fields of `vector`."""
+    for i in range(a[_PADDED]):
+        v[a[_TO] + i] = src[i] if i < a[_N] else 0
     return 0
 
 
 def swiglu(v, sigmoid, a):
     """gate * sigmoid(gate) * up for quant().
 
-    a: 0 n, 1 padded n, 2 destination, 5 exponent (out), 6 gate (overwritten), 7 up; a[4] = ROOT_ONE.
+    a: fields of `vector` and `swiglu`; EXPONENT is written, ROOT is ROOT_ONE.
     The products keep 30 bits: both factors are first brought to 15 bits for the whole vector.
     """
-    n, dst, gate, up = a[0], a[2], a[6], a[7]
+    n, dst, gate, up = a[_N], a[_TO], a[_GATE], a[_UP]
     top = top_up = 0
     for i in range(n):
         x = v[gate + i]
@@ -305,53 +355,52 @@ def swiglu(v, sigmoid, a):
     half, half_up = 1 << s >> 1, 1 << s_up >> 1
     for i in range(n):
         v[dst + i] = (v[gate + i] + half >> s) * (v[up + i] + half_up >> s_up)
-    for i in range(n, a[1]):
+    for i in range(n, a[_PADDED]):
         v[dst + i] = 0
-    a[5] = s + s_up - 2 * POINT + 14
+    a[_EXPONENT] = s + s_up - 2 * POINT + 14
     return 0
 
 
 def add(v, a):
-    """x += y, saturated. a: 0 n, 1 x, 2 y."""
-    for i in range(a[0]):
-        v[a[1] + i] = _clamp(v[a[1] + i] + v[a[2] + i], LIMIT)
+    """x += y, saturated. a: fields of `add`."""
+    for i in range(a[_ADD_COUNT]):
+        v[a[_ADD_X] + i] = _clamp(v[a[_ADD_X] + i] + v[a[_ADD_Y] + i], LIMIT)
     return 0
 
 
 def argmax(v, a):
-    """Index of the largest element, the first of equals. a: 0 n, 1 vector."""
+    """Index of the largest element, the first of equals. a: fields of `pick`."""
     best = 0
-    for i in range(1, a[0]):
-        if v[a[1] + i] > v[a[1] + best]:
+    for i in range(1, a[_VOCAB]):
+        if v[a[_LOGITS] + i] > v[a[_LOGITS] + best]:
             best = i
     return best
 
 
 def softmax(v, exp2, a):
-    """Logits to weights 2^bits * e^((logit - largest) / temperature), in place; their sum to a[5].
+    """Logits to weights 2^bits * e^((logit - largest) / temperature), in place; their sum to SUM.
 
-    a: 0 n, 1 vector, 2 mantissa (15 bits) and 3 exponent of log2(e) / temperature, 4 bits: n << bits <=
-    2^30, so the sum fits, 5 sum (out). Weights below 1 become 0.
+    a: fields of `pick`: VOCAB << BITS <= 2^30, so the SUM, which is written, fits. Weights below 1 become 0.
     """
-    at = a[1]
-    top = max([v[at + i] for i in range(a[0])])
+    at = a[_LOGITS]
+    top = max([v[at + i] for i in range(a[_VOCAB])])
     total = 0
-    for i in range(at, at + a[0]):
+    for i in range(at, at + a[_VOCAB]):
         d = min(top - v[i], LIMIT)
-        t = (d >> 15) * a[2] + ((d & 0x7FFF) * a[2] >> 15)  # d * mantissa / 2^15 < 2^30
-        if a[3] < 0:
-            t = t >> -a[3]
+        t = (d >> 15) * a[_HEAT] + ((d & 0x7FFF) * a[_HEAT] >> 15)  # d * mantissa / 2^15 < 2^30
+        if a[_HEAT_EXPONENT] < 0:
+            t = t >> -a[_HEAT_EXPONENT]
         else:
-            t = min(t, LIMIT >> a[3]) << a[3]
+            t = min(t, LIMIT >> a[_HEAT_EXPONENT]) << a[_HEAT_EXPONENT]
         weight = 0
-        if t >> 16 <= a[4]:
+        if t >> 16 <= a[_BITS]:
             f = t & 0xFFFF
             e = exp2[f >> 10]
             e += (exp2[(f >> 10) + 1] - e) * (f & 1023) + 512 >> 10
-            weight = (e << 15 >> 30 - a[4]) >> (t >> 16)
+            weight = (e << 15 >> 30 - a[_BITS]) >> (t >> 16)
         v[i] = weight
         total += weight
-    a[5] = total
+    a[_SUM] = total
     return 0
 
 
@@ -363,28 +412,27 @@ def _share(x, part):
 def pick(v, a):
     """An index drawn by weight from the smallest set of the largest that holds more than top_p of all.
 
-    a: 0 n, 1 weights, 4 bits of the largest weight, 5 sum, 6 top_p in 2^-15 (2^15 and more: all),
-    7 state of the xorshift32 generator, not 0. Of equal weights the first count first. Returns the index.
+    a: fields of `pick`. Of equal weights the first count first. Returns the index.
     """
-    at, n = a[1], a[0]
-    mass = a[5]
+    at, n = a[_LOGITS], a[_VOCAB]
+    mass = a[_SUM]
     least = 1
     equals = n  # how many weights == least may join
-    if a[6] < 1 << 15:
-        goal = _share(mass, a[6])
+    if a[_TOP_P] < 1 << 15:
+        goal = _share(mass, a[_TOP_P])
         # The largest bound such that the weights >= bound add up to more than the goal.
         least = 0
-        for k in range(a[4], -1, -1):
+        for k in range(a[_BITS], -1, -1):
             if sum([v[i] for i in range(at, at + n) if v[i] >= least + (1 << k)]) > goal:
                 least += 1 << k
         mass = sum([v[i] for i in range(at, at + n) if v[i] > least])
         equals = (goal - mass) // least + 1
         mass += equals * least
-    x = a[7] & 0xFFFFFFFF
+    x = a[_STATE] & 0xFFFFFFFF
     x ^= x << 13 & 0xFFFFFFFF
     x ^= x >> 17
     x ^= x << 5 & 0xFFFFFFFF
-    a[7] = x - (1 << 32) if x >> 31 else x
+    a[_STATE] = x - (1 << 32) if x >> 31 else x
     # mass * r / 2^30 for 30 random bits r, low * low left out: still below mass
     r = x >> 2
     r_high, r_low = r >> 15, r & 0x7FFF

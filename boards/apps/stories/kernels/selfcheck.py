@@ -7,15 +7,25 @@ firmware that miscompiles what the tests never saw.
 from array import array
 from binascii import crc32
 
+try:
+    from micropython import const
+except ImportError:
+    from mpy_kv.cpython import const
+
 from .tables import EXP2, SIGMOID, SINE
 
-_N = 40  # a group of 32, and one that is padded
-_PAD = 64
-_ROWS = 3
-_ROW_BYTES = _PAD + 4
-_OUT = 80  # of v: source vectors before, results from here
-_ACT = 150
-_SIZE = 200
+# fields: vector
+_ROOT = const(4)
+_EXPONENT = const(5)
+# end of fields
+
+_COUNT = const(40)  # a group of 32, and one that is padded
+_PAD = const(64)
+_ROWS = const(3)
+_ROW_BYTES = const(_PAD + 4)
+_OUT = const(80)  # of v: source vectors before, results from here
+_ACTIVATION = const(150)
+_SIZE = const(200)
 
 
 def _noise(count, seed, amplitude):
@@ -44,37 +54,37 @@ def drive(kernels):
     """
     k = kernels
     for amplitude in (0x3FFFFFFF, 70000, 3, 0):
-        v = _int32(_noise(_N, 1, amplitude) + _noise(_N, 2, amplitude) + [7] * (_SIZE - 2 * _N))
+        v = _int32(_noise(_COUNT, 1, amplitude) + _noise(_COUNT, 2, amplitude) + [7] * (_SIZE - 2 * _COUNT))
         w = bytearray(_bytes(_ROWS * _ROW_BYTES, 3))
         for row in range(_ROWS):  # scales of two groups: 4095 and some smaller one
             at = row * _ROW_BYTES + _PAD
             w[at], w[at + 1], w[at + 2], w[at + 3] = 0xFF, 0x0F, 17 * row, row
-        x = array("h", _noise(_N, 4, 32767))
+        x = array("h", _noise(_COUNT, 4, 32767))
         cs = array("h", [0] * 16)
-        dst = array("h", [0] * _N)
+        dst = array("h", [0] * _COUNT)
 
-        a = _int32([_N, _PAD, _OUT, _ACT, 0, 0, 0, 0, -13, 42950])
+        a = _int32([_COUNT, _PAD, _OUT, _ACTIVATION, 0, 0, 0, 0, -13, 42950])
         for name, weights, act_exponent in (("norm", x, 3), ("norm", x, -40), ("widen", None, -9)):
             if weights is None:
-                a[4], a[5] = 16384, 5
+                a[_ROOT], a[_EXPONENT] = 16384, 5
                 k.widen(x, v, a)
             else:
                 k.norm(bytes(weights), v, a)
             k.quant(v, a)
             yield name + " or quant", crc32(a, crc32(v))
-            m = _int32([0, _ROWS, 2, 4, _ACT, _OUT, act_exponent])
+            m = _int32([0, _ROWS, 2, 4, _ACTIVATION, _OUT, act_exponent])
             k.matvec(w, v, 0x00FF00FF, m)
             yield "matvec", crc32(v)
-        a = _int32([_N, _PAD, _OUT, _ACT, 16384, 0, 0, _N])
+        a = _int32([_COUNT, _PAD, _OUT, _ACTIVATION, 16384, 0, 0, _COUNT])
         k.swiglu(v, SIGMOID, a)
         yield "swiglu", crc32(a, crc32(v))
         for exponent in (-3, 0, 14):
-            k.embed(w, v, _int32([_N, _PAD, _OUT, _ROW_BYTES, exponent]))
+            k.embed(w, v, _int32([_COUNT, _PAD, _OUT, _ROW_BYTES, exponent]))
             yield "embed", crc32(v)
-        k.add(v, _int32([_N, 0, _OUT]))
-        k.add(v, _int32([_N, 0, 0]))
+        k.add(v, _int32([_COUNT, 0, _OUT]))
+        k.add(v, _int32([_COUNT, 0, 0]))
         yield "add", crc32(v)
-        k.narrow(v, dst, _int32([0, _N]))
+        k.narrow(v, dst, _int32([0, _COUNT]))
         yield "narrow", crc32(dst)
         inc = _int32([683565276, 1072694, 1 << 29, 0 - (1 << 31), 0 - 5])
         for position in (0, 2, 70000):
@@ -84,8 +94,8 @@ def drive(kernels):
             k.rotate(v, dst, cs, _int32([0, 4, 5, step, gap]))
             yield "rotate", crc32(dst)
         for p in (29000, 32768):
-            v = _int32([x >> 8 for x in _noise(_N, 5, amplitude)] + [0] * _N)
-            a = _int32([_N, 0, 23637, 1, 24, 0, p, 0x1234567])
+            v = _int32([x >> 8 for x in _noise(_COUNT, 5, amplitude)] + [0] * _COUNT)
+            a = _int32([_COUNT, 0, 23637, 1, 24, 0, p, 0x1234567])
             top = k.argmax(v, a)
             k.softmax(v, EXP2, a)
             yield "argmax or softmax", crc32(a, crc32(v)) ^ top

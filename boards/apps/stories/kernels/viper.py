@@ -13,13 +13,60 @@ _WIDE = const(0)
 _HI = const(16)
 _LIMIT = const(0x3FFFFFFF)
 
+# fields: embed, vector, norm, swiglu, matvec, rope, rotate, narrow, add, pick
+_ROW_COLUMNS = const(0)
+_ROW_CODES = const(1)
+_ROW_TO = const(2)
+_ROW_AT = const(3)
+_ROW_EXPONENT = const(4)
+_N = const(0)
+_PADDED = const(1)
+_TO = const(2)
+_ACT = const(3)
+_ROOT = const(4)
+_EXPONENT = const(5)
+_WEIGHTS = const(6)
+_FROM = const(7)
+_WEIGHTS_EXPONENT = const(8)
+_EPS = const(9)
+_GATE = const(6)
+_UP = const(7)
+_M_AT = const(0)
+_M_ROWS = const(1)
+_M_GROUPS = const(2)
+_M_SKIP = const(3)
+_M_ACT = const(4)
+_M_TO = const(5)
+_M_EXPONENT = const(6)
+_FREQUENCIES = const(0)
+_POSITION = const(1)
+_R_FROM = const(0)
+_R_HEADS = const(1)
+_R_PAIRS = const(2)
+_R_STEP = const(3)
+_R_GAP = const(4)
+_NARROW_FROM = const(0)
+_NARROW_COUNT = const(1)
+_ADD_COUNT = const(0)
+_ADD_X = const(1)
+_ADD_Y = const(2)
+_VOCAB = const(0)
+_LOGITS = const(1)
+_HEAT = const(2)
+_HEAT_EXPONENT = const(3)
+_BITS = const(4)
+_SUM = const(5)
+_TOP_P = const(6)
+_STATE = const(7)
+# end of fields
+
 
 @micropython.viper
 def embed(w: ptr8, v: ptr32, a: ptr32) -> int:
-    s = ptr16(int(w) + int(a[3]) + int(a[1]))
-    w = ptr8(int(w) + int(a[3]))
-    v = ptr32(int(v) + (int(a[2]) << 2))
-    shift = int(a[4])
+    s = ptr16(int(w) + int(a[_ROW_AT]) + int(a[_ROW_CODES]))
+    w = ptr8(int(w) + int(a[_ROW_AT]))
+    v = ptr32(int(v) + (int(a[_ROW_TO]) << 2))
+    shift = int(a[_ROW_EXPONENT])
     if _WIDE:
         shift = (shift << 32) >> 32
     shift = 0 - shift
@@ -30,7 +77,7 @@ def embed(w: ptr8, v: ptr32, a: ptr32) -> int:
     lim = _LIMIT
     if shift < 0:
         lim = lim >> (0 - shift)
-    n = int(a[0])
+    n = int(a[_ROW_COLUMNS])
     while n:
         k = 32
         if k > n:
@@ -58,9 +105,9 @@ def embed(w: ptr8, v: ptr32, a: ptr32) -> int:
 @micropython.viper
 def norm(w: ptr16, v: ptr32, a: ptr32) -> int:
     base = int(v)
-    weights = int(w) + int(a[6])
-    src = base + (int(a[7]) << 2)
-    n = int(a[0])
+    weights = int(w) + int(a[_WEIGHTS])
+    src = base + (int(a[_FROM]) << 2)
+    n = int(a[_N])
     v = ptr32(src)
     top = 0
     k = n
@@ -82,7 +129,7 @@ def norm(w: ptr16, v: ptr32, a: ptr32) -> int:
     low = 0
     w = ptr16(weights)
     v = ptr32(src)
-    d = ptr32(base + (int(a[2]) << 2))
+    d = ptr32(base + (int(a[_TO]) << 2))
     k = n
     while k:
         k -= 1
@@ -97,7 +144,7 @@ def norm(w: ptr16, v: ptr32, a: ptr32) -> int:
         x = x * x
         high += x >> 15
         low += x & 0x7FFF
-    k = int(a[1]) - n
+    k = int(a[_PADDED]) - n
     while k > 0:
         k -= 1
         d[0] = 0
@@ -106,8 +153,8 @@ def norm(w: ptr16, v: ptr32, a: ptr32) -> int:
     low = low & 0x7FFF
     square = 0
     if n:  # a division by 0 kills the process
-        square = ((high // n) << 15) + (((high % n) << 15) + low) // n + (int(a[9]) >> (s << 1))
-    ex = int(a[8])
+        square = ((high // n) << 15) + (((high % n) << 15) + low) // n + (int(a[_EPS]) >> (s << 1))
+    ex = int(a[_WEIGHTS_EXPONENT])
     root = 0x4000
     if square:
         while square > _LIMIT:
@@ -125,17 +172,17 @@ def norm(w: ptr16, v: ptr32, a: ptr32) -> int:
             bit = bit >> 1
         if square - root * root > root:
             root += 1
-    a[4] = root
-    a[5] = ex
+    a[_ROOT] = root
+    a[_EXPONENT] = ex
     return 0
 
 
 @micropython.viper
 def quant(v: ptr32, a: ptr32) -> int:
     base = int(v)
-    src = base + (int(a[2]) << 2)
-    act = base + (int(a[3]) << 2)
-    groups = int(a[1]) >> 5
+    src = base + (int(a[_TO]) << 2)
+    act = base + (int(a[_ACT]) << 2)
+    groups = int(a[_PADDED]) >> 5
     # Largest magnitude of each group, kept where its scale will be.
     v = ptr32(src)
     o = ptr32(act + 8)
@@ -178,11 +225,11 @@ def quant(v: ptr32, a: ptr32) -> int:
             o = ptr32(int(o) + 4)
         return 0
     m = total
-    ex = fold - 21 + int(a[5])
+    ex = fold - 21 + int(a[_EXPONENT])
     while m < 0x20000000:
         m = m << 1
         ex -= 1
-    k = int(a[4])
+    k = int(a[_ROOT])
     if k:  # a division by 0 kills the process
         m = (m + (k >> 1)) // k
     while m > 32767:
@@ -235,11 +282,11 @@ def quant(v: ptr32, a: ptr32) -> int:
 
 @micropython.viper
 def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
-    out = ptr32(int(v) + (int(a[5]) << 2))
-    first = int(v) + (int(a[4]) << 2)
+    out = ptr32(int(v) + (int(a[_M_TO]) << 2))
+    first = int(v) + (int(a[_M_ACT]) << 2)
     v = ptr32(first)
     mantissa = int(v[0])
-    shift = int(v[1]) + int(a[6]) + 29
+    shift = int(v[1]) + int(a[_M_EXPONENT]) + 29
     if _WIDE:
         shift = (shift << 32) >> 32
     shift = 0 - shift
@@ -252,10 +299,10 @@ def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
         lim = lim >> (0 - shift)
     o = 0x00800080
     first += 8
-    groups = int(a[2])
-    skip = int(a[3])
-    w = ptr32(int(w) + int(a[0]))
-    rows = int(a[1])
+    groups = int(a[_M_GROUPS])
+    skip = int(a[_M_SKIP])
+    w = ptr32(int(w) + int(a[_M_AT]))
+    rows = int(a[_M_ROWS])
     while rows:
         rows -= 1
         s = ptr16(int(w) + (groups << 5))
@@ -311,10 +358,10 @@ def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
 @micropython.viper
 def rope_table(inc: ptr32, cs: ptr16, sine: ptr8, a: ptr32) -> int:
     table = int(sine)
-    n = int(a[0])
+    n = int(a[_FREQUENCIES])
     while n:
         n -= 1
-        phase = int(inc[0]) * int(a[1])
+        phase = int(inc[0]) * int(a[_POSITION])
         inc = ptr32(int(inc) + 4)
         p = phase & _LIMIT
         t = ptr16(table + ((p >> 22) << 1))
@@ -344,14 +391,14 @@ def rope_table(inc: ptr32, cs: ptr16, sine: ptr8, a: ptr32) -> int:
 
 @micropython.viper
 def rotate(v: ptr32, dst: ptr16, cs: ptr16, a: ptr32) -> int:
-    v = ptr32(int(v) + (int(a[0]) << 2))
+    v = ptr32(int(v) + (int(a[_R_FROM]) << 2))
     table = int(cs)
-    pairs = int(a[2])
-    step = int(a[3])
-    gap = int(a[4])
+    pairs = int(a[_R_PAIRS])
+    step = int(a[_R_STEP])
+    gap = int(a[_R_GAP])
     # From the last pair of a head to the first of the next.
     skip = 2 * pairs - step * pairs
-    heads = int(a[1])
+    heads = int(a[_R_HEADS])
     while heads:
         heads -= 1
         cs = ptr16(table)
@@ -397,8 +444,8 @@ def rotate(v: ptr32, dst: ptr16, cs: ptr16, a: ptr32) -> int:
 
 @micropython.viper
 def narrow(v: ptr32, dst: ptr16, a: ptr32) -> int:
-    v = ptr32(int(v) + (int(a[0]) << 2))
-    n = int(a[1])
+    v = ptr32(int(v) + (int(a[_NARROW_FROM]) << 2))
+    n = int(a[_NARROW_COUNT])
     while n:
         n -= 1
         x = int(v[0])
@@ -416,9 +463,9 @@ def narrow(v: ptr32, dst: ptr16, a: ptr32) -> int:
 
 @micropython.viper
 def widen(src: ptr16, v: ptr32, a: ptr32) -> int:
-    v = ptr32(int(v) + (int(a[2]) << 2))
-    n = int(a[0])
-    k = int(a[1]) - n
+    v = ptr32(int(v) + (int(a[_TO]) << 2))
+    n = int(a[_N])
+    k = int(a[_PADDED]) - n
     while n:
         n -= 1
         v[0] = (int(src[0]) ^ 0x8000) - 0x8000
@@ -435,9 +482,9 @@ def widen(src: ptr16, v: ptr32, a: ptr32) -> int:
 def swiglu(v: ptr32, sigmoid: ptr8, a: ptr32) -> int:
     base = int(v)
     table = int(sigmoid)
-    gate = base + (int(a[6]) << 2)
-    up = base + (int(a[7]) << 2)
-    n = int(a[0])
+    gate = base + (int(a[_GATE]) << 2)
+    up = base + (int(a[_UP]) << 2)
+    n = int(a[_N])
     v = ptr32(gate)
     u = ptr32(up)
     top = 0
@@ -484,7 +531,7 @@ def swiglu(v: ptr32, sigmoid: ptr8, a: ptr32) -> int:
     half_up = (1 << r) >> 1
     v = ptr32(gate)
     u = ptr32(up)
-    d = ptr32(base + (int(a[2]) << 2))
+    d = ptr32(base + (int(a[_TO]) << 2))
     k = n
     while k:
         k -= 1
@@ -497,20 +544,20 @@ def swiglu(v: ptr32, sigmoid: ptr8, a: ptr32) -> int:
             y = (y << 32) >> 32
         d[0] = ((x + half) >> s) * ((y + half_up) >> r)
         d = ptr32(int(d) + 4)
-    k = int(a[1]) - n
+    k = int(a[_PADDED]) - n
     while k > 0:
         k -= 1
         d[0] = 0
         d = ptr32(int(d) + 4)
-    a[5] = s + r - 18
+    a[_EXPONENT] = s + r - 18
     return 0
 
 
 @micropython.viper
 def add(v: ptr32, a: ptr32) -> int:
-    u = ptr32(int(v) + (int(a[2]) << 2))
-    v = ptr32(int(v) + (int(a[1]) << 2))
-    n = int(a[0])
+    u = ptr32(int(v) + (int(a[_ADD_Y]) << 2))
+    v = ptr32(int(v) + (int(a[_ADD_X]) << 2))
+    n = int(a[_ADD_COUNT])
     while n:
         n -= 1
         x = int(v[0]) + int(u[0])
@@ -528,8 +575,8 @@ def add(v: ptr32, a: ptr32) -> int:
 
 @micropython.viper
 def argmax(v: ptr32, a: ptr32) -> int:
-    v = ptr32(int(v) + (int(a[1]) << 2))
-    n = int(a[0])
+    v = ptr32(int(v) + (int(a[_LOGITS]) << 2))
+    n = int(a[_VOCAB])
     best = 0
     top = 0 - _LIMIT
     i = 0
@@ -547,9 +594,9 @@ def argmax(v: ptr32, a: ptr32) -> int:
 
 @micropython.viper
 def softmax(v: ptr32, exp2: ptr8, a: ptr32) -> int:
-    start = int(v) + (int(a[1]) << 2)
+    start = int(v) + (int(a[_LOGITS]) << 2)
     table = int(exp2)
-    n = int(a[0])
+    n = int(a[_VOCAB])
     v = ptr32(start)
     top = 0 - _LIMIT
     k = n
@@ -561,11 +608,11 @@ def softmax(v: ptr32, exp2: ptr8, a: ptr32) -> int:
             x = (x << 32) >> 32
         if x > top:
             top = x
-    mantissa = int(a[2])
-    shift = int(a[3])
+    mantissa = int(a[_HEAT])
+    shift = int(a[_HEAT_EXPONENT])
     if _WIDE:
         shift = (shift << 32) >> 32
-    bits = int(a[4])
+    bits = int(a[_BITS])
     down = 30 - bits
     total = 0
     v = ptr32(start)
@@ -596,16 +643,16 @@ def softmax(v: ptr32, exp2: ptr8, a: ptr32) -> int:
         v[0] = y
         v = ptr32(int(v) + 4)
         total += y
-    a[5] = total
+    a[_SUM] = total
     return 0
 
 
 @micropython.viper
 def pick(v: ptr32, a: ptr32) -> int:
-    start = int(v) + (int(a[1]) << 2)
-    n = int(a[0])
-    mass = int(a[5])
-    part = int(a[6])
+    start = int(v) + (int(a[_LOGITS]) << 2)
+    n = int(a[_VOCAB])
+    mass = int(a[_SUM])
+    part = int(a[_TOP_P])
     least = 1
     equals = n
     if part < 32768:
@@ -613,7 +660,7 @@ def pick(v: ptr32, a: ptr32) -> int:
         # Bisection from weight to weight: `least` is 0 or a weight, and all from it on exceed the goal.
         least = 0
         mass = 0
-        high = (2 << int(a[4])) - 1
+        high = (2 << int(a[_BITS])) - 1
         while least < high:
             bound = (least + high + 1) >> 1
             v = ptr32(start)
@@ -644,13 +691,13 @@ def pick(v: ptr32, a: ptr32) -> int:
         while mass <= goal:
             mass += least
             equals += 1
-    x = int(a[7])
+    x = int(a[_STATE])
     x = x ^ (x << 13)
     if _WIDE:
         x = (x << 32) >> 32
     x = x ^ ((x >> 17) & 0x7FFF)
     x = x ^ (x << 5)
-    a[7] = x
+    a[_STATE] = x
     x = (x >> 2) & _LIMIT
     high = x >> 15
     low = x & 0x7FFF
