@@ -45,6 +45,11 @@ class _Read:
     instruction: Instruction
     jumps_to: int | None = None
 
+    @property
+    def fills(self) -> bool:
+        """Whether it is there for its length."""
+        return self.instruction.word == NOP and not self.instruction.is_jump
+
 
 def decode(data: bytes, start: int) -> list[Instruction]:
     """Machine code from offset `start`, without its nops."""
@@ -90,11 +95,11 @@ def _half(data: bytes, at: int) -> int:
 
 def _linked(found: list[_Read], end: int) -> list[Instruction]:
     """The instructions, jumps pointing to what they lead to; nops gone."""
-    real = [item for item in found if item.instruction.word != NOP or item.instruction.is_jump]
+    real = [item for item in found if not item.fills]
     lands: dict[int, Instruction | None] = {end: None}
     following: Instruction | None = None
     for item in reversed(found):
-        if item in real:
+        if not item.fills:
             following = item.instruction
         lands[item.at] = following
     for item in real:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from unix_port.shorten.code import ALWAYS, Instruction, NotUnderstoodError
 
@@ -31,11 +32,18 @@ def bit(register: int) -> int:
 
 def effect(each: Instruction) -> Effect:
     """NotUnderstoodError for an instruction that mpy-cross does not make."""
-    word = each.word
-    if each.is_jump:
-        return Effect(0 if each.condition == ALWAYS else FLAGS, 0, False)
+    if each.condition is not None:
+        return _JUMP if each.condition == ALWAYS else _BRANCH
     if each.number is not None:
-        return Effect(0, bit(word >> 8 & 7), True)
+        return Effect(0, bit(each.word >> 8 & 7), True)
+    return _of(each.word)
+
+
+_JUMP, _BRANCH = Effect(0, 0, False), Effect(FLAGS, 0, False)
+
+
+@cache
+def _of(word: int) -> Effect:
     low, middle, high = word & 7, word >> 3 & 7, word >> 6 & 7
     top = word >> 11
     if top < 3:  # lsl, lsr, asr by a number
@@ -116,19 +124,22 @@ def _memory(register: int, address: int, store: bool) -> Effect:
 def needed_behind(code: Sequence[Instruction]) -> list[int]:
     """Of each instruction the registers whose values are read before they are written again."""
     effects = [effect(each) for each in code]
+    reads = [each.reads for each in effects]
+    stays = [~(each.writes & ~each.maybe) for each in effects]
     place = {id(each): i for i, each in enumerate(code)}
+    targets = [-1 if each.target is None else place[id(each.target)] for each in code]
+    ends = [each.ends for each in code]
     before = [0] * (len(code) + 1)
     behind = [0] * len(code)
     changed = True
     while changed:
         changed = False
         for i in range(len(code) - 1, -1, -1):
-            each = code[i]
-            needed = 0 if each.ends else before[i + 1]
-            if each.target is not None:
-                needed |= before[place[id(each.target)]]
+            needed = 0 if ends[i] else before[i + 1]
+            if targets[i] >= 0:
+                needed |= before[targets[i]]
             behind[i] = needed
-            now = effects[i].reads | needed & ~(effects[i].writes & ~effects[i].maybe)
+            now = reads[i] | needed & stays[i]
             if now != before[i]:
                 before[i] = now
                 changed = True
