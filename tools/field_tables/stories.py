@@ -23,7 +23,7 @@ EMBED = Table(
 )
 
 VECTOR = Table(
-    "vector",
+    "of_vector",
     "The first parameters `a` of norm() and swiglu(), all those of quant() and widen().",
     {KERNELS: ("a",)},
     rows("""

@@ -8,7 +8,10 @@ from types import SimpleNamespace
 from field_tables import kernels, state, stories
 from field_tables.table import Table
 
-ALL: Mapping[str, Table] = {table.name: table for table in (*kernels.TABLES, *state.TABLES, *stories.TABLES)}
+_TABLES = (*kernels.TABLES, *state.TABLES, *stories.TABLES)
+ALL: Mapping[str, Table] = {table.name: table for table in _TABLES}
+if len(ALL) < len(_TABLES):
+    raise ValueError("two tables have one name")
 
 
 def of(*names: str) -> SimpleNamespace:

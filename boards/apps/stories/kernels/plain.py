@@ -37,7 +37,7 @@ except ImportError:
 
 from .layout import ACT_GROUP, ACT_HEADER, LIMIT, POINT, ROOT_ONE
 
-# fields: embed, vector, norm, swiglu, matvec, rope, rotate, narrow, add, pick
+# fields: embed, of_vector, norm, swiglu, matvec, rope, rotate, narrow, add, pick
 _ROW_COLUMNS = const(0)
 _ROW_CODES = const(1)
 _ROW_TO = const(2)

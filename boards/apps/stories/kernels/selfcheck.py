@@ -14,7 +14,7 @@ except ImportError:
 
 from .tables import EXP2, SIGMOID, SINE
 
-# fields: vector
+# fields: of_vector
 _ROOT = const(4)
 _EXPONENT = const(5)
 # end of fields

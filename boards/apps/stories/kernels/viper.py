@@ -13,7 +13,7 @@ _WIDE = const(0)
 _HI = const(16)
 _LIMIT = const(0x3FFFFFFF)
 
-# fields: embed, vector, norm, swiglu, matvec, rope, rotate, narrow, add, pick
+# fields: embed, of_vector, norm, swiglu, matvec, rope, rotate, narrow, add, pick
 _ROW_COLUMNS = const(0)
 _ROW_CODES = const(1)
 _ROW_TO = const(2)
