@@ -29,11 +29,11 @@ CACHES = ("ring", "whole", "mixed", "sealed", "window-lru", "heavy-hitters")
 # What check() does not look at: contents, owners, what the next call is told, parameters of kernels.
 UNREAD = (
     "buffer", "_layer", "_batch", "_task", "_prompt", "_output", "_chosen", "admitted", "preempted", "codes",
-    "attend_with", "encode_with", "q_shift", "out_shift", "locked", "priority", "owner", "root", "at", "ids",
-    "salt_serial", "salt_used", "pin_limit", "_key", "_codes", "_a", "_e", "_s", "_again", "_q_shift",
-    "_out_shift", "_opened_k", "_opened_v", "_mark", "_move_rows",
+    "locked", "priority", "owner", "root", "at", "ids",
+    "salt_serial", "salt_used", "pin_limit", "_key", "_s", "_again",
+    "_opened_k", "_opened_v", "_mark", "_rows", "_e", "start",
 )  # fmt: skip
-SEQUENCES = ("length", "_floor", "_gone")
+SEQUENCES = ("length", "_gone")
 
 
 def _used(pool: Any, sizes: tuple[int, ...], seed: int = 4) -> Any:
@@ -189,7 +189,7 @@ MADE: dict[str, Callable[[], Any]] = {
 def words_of(made: Any) -> dict[str, Any]:
     """Every array or list of ints, by name."""
     found: dict[str, Any] = {}
-    for owner in (made, getattr(made, "blocks", None)):
+    for owner in (made, getattr(made, "blocks", None), getattr(made, "placement", None)):
         if not hasattr(owner, "__dict__") or callable(owner):
             continue
         for name, value in vars(owner).items():
@@ -205,6 +205,7 @@ def words_of(made: Any) -> dict[str, Any]:
                 found |= {f"{name}[{at}]": each for at, each in enumerate(value)}
     if isinstance(made, Sequence):
         found["own"] = Own(made, SEQUENCES)
+        found["placement"] = Own(made.placement, ("floor",))
         if hasattr(made, "at"):
             found["slots"] = made.at
     return {name: value for name, value in found.items() if name not in UNREAD}
@@ -225,7 +226,8 @@ def damages(made: Any) -> Iterator[tuple[str, int, int, int]]:
     for name, words in words_of(made).items():
         for i in range(len(words)):
             was = words[i]
-            for now in changes(was, "meta" not in name and name not in ("_doors", "own", "plan", "_turn")):
+            small = ("_doors", "own", "placement", "plan", "_turn")
+            for now in changes(was, "meta" not in name and name not in small):
                 try:
                     words[i] = now
                 except (OverflowError, ValueError):

@@ -562,7 +562,10 @@ class Steps(Life):
 
     def state(self) -> str:
         c = self.cache
-        kept = [list(c._turn)[1:6], c._floor, list(getattr(c, "_over", ())), getattr(c, "_uneven", None)]
+        turn, one, placement = list(c._turn), c.attention[0], c.placement
+        runs = [-1, 0] if isinstance(c, MixedCache) else [one.runs_of, one.runs_floor]
+        kept = [turn[1:2] + runs + turn[2:4], placement.floor]
+        kept += [list(getattr(placement, "over", ())), getattr(placement, "uneven", None)]
         if hasattr(c, "plan"):
             kept += [c.plan[i] for i in (T.SINCE, T.BANK, T.EVICTED, T.MOVING, T.SHRINKING)]
         return f"{c.stats()} {c.visible()} {c.sink_query_position(1)} {c.check()} {kept}"

@@ -1,6 +1,7 @@
 """An exception at any line of a cache, or at any kernel call, leaves the committed tokens as they were.
 
-Exceptions come from a trace function (before each line that cache.py and sequence.py execute) and from a
+Exceptions come from a trace function (before each line that cache.py, sequence.py and
+attention.py execute) and from a
 kernel set that raises before or after each of its calls. Afterwards the old length and the old tokens must be
 there, and the step repeated must give the bytes and outputs of an undisturbed run.
 """
@@ -21,11 +22,12 @@ from injected import Injected
 from kv_reference import Layout
 from sampling import Sampled
 
+import mpy_kv.attention
 import mpy_kv.cache
 import mpy_kv.sequence
 from mpy_kv import Geometry, KVCache, kernels
 
-FILES = (mpy_kv.cache.__file__, mpy_kv.sequence.__file__)
+FILES = (mpy_kv.cache.__file__, mpy_kv.sequence.__file__, mpy_kv.attention.__file__)
 SHAPE: dict[str, Any] = {"layers": 3, "heads": 1, "kv_heads": 1, "head_dim": 4, "group": 4}
 WINDOW, SINKS = 4, 2
 
@@ -149,7 +151,7 @@ def broken_at_every_line(
         for at in sampled(itertools.count(1)):
             model = Model(copy.deepcopy(start))
             failing = Failing(error, at, after)
-            model.cache.kernels = failing
+            model.cache.attention[0].kernels = failing
             try:
                 act(model)
             except error as found:
@@ -157,7 +159,7 @@ def broken_at_every_line(
                     raise
             else:
                 break
-            model.cache.kernels = kernels.get("plain")
+            model.cache.attention[0].kernels = kernels.get("plain")
             yield model, f"kernel call {at}"
 
 
@@ -320,7 +322,7 @@ def test_a_long_prefill_cut_short_keeps_the_same_survivors_in_all_layers(
             want = without[len(kept)] = without.get(len(kept)) or {}
             if go_on not in want:
                 want[go_on] = Model(copy.deepcopy(before))
-                want[go_on].cache._floor = 11 - (len(kept) - SINKS)
+                want[go_on].cache.placement.floor = 11 - (len(kept) - SINKS)
                 assert want[go_on].cache.visible() == kept
                 go_on(want[go_on])
             assert now.outputs == want[go_on].outputs, where
@@ -339,10 +341,10 @@ def test_a_layer_cut_short_is_not_attended_again() -> None:
     k, v = rows(11, n, 0, 4), rows(511, n, 0, 4)
     q, out = rows(11, n, 0, 4), array("f", [0] * (4 * n))
     cache.prefill(0, k, v, n)
-    cache.kernels = Failing(MemoryError, 40, False)
+    cache.attention[0].kernels = Failing(MemoryError, 40, False)
     with pytest.raises(MemoryError):
         cache.attend(0, q, out, q, n)
-    cache.kernels = kernels.get("plain")
+    cache.attention[0].kernels = kernels.get("plain")
     with pytest.raises(mpy_kv.errors.StepError, match=r"attend\(0\) was cut short"):
         cache.attend(0, q, out, q, n)
     with pytest.raises(mpy_kv.errors.StepError, match="0 of 3 layers stored; layer 0 is cut short"):

@@ -20,6 +20,7 @@ from injected import Injected
 from sampling import Sampled
 from test_budget import Fed
 
+import mpy_kv.attention
 import mpy_kv.budget
 import mpy_kv.eviction.tokens
 import mpy_kv.sequence
@@ -29,6 +30,7 @@ from mpy_kv.eviction.tokens import params as T
 FILES = (
     str(Path(mpy_kv.budget.__file__).parent),
     mpy_kv.sequence.__file__,
+    mpy_kv.attention.__file__,
     str(Path(mpy_kv.eviction.tokens.__file__).with_name("plain.py")),
 )
 

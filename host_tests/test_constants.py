@@ -16,7 +16,7 @@ from paged_cases import requests_of, run
 
 import mpy_kv
 from field_tables import tables
-from mpy_kv import eviction, sequence
+from mpy_kv import eviction
 from mpy_kv.admission import admission, predictor
 from mpy_kv.arena import Arena
 from mpy_kv.eviction import lfu, lru, policy, s3fifo, sieve
@@ -45,9 +45,10 @@ def constants(file: str) -> dict[str, int]:
 
 OTHERS = {
     "admission/admission.py": {"_WRAP": (1 << 30) - 1},
-    "sequence.py": {"_MASK": 0x00FF00FF, "_TOO_LARGE": -1},
+    "attention.py": {"_MASK": 0x00FF00FF},
     "budget/cache.py": {"_END": 1 << 29},
-    "sealed/cache.py": {"_BLOCK": 16, "_SHIFT": 4, "_MASK": 0x00FF00FF},
+    "sealed/cache.py": {"_BLOCK": 16, "_SHIFT": 4},
+    "sealed/blocks.py": {"_BLOCK": 16, "_SHIFT": 4},
 }
 
 
@@ -225,9 +226,6 @@ def test_the_limits_that_layouts_are_made_for(where: tuple[Any, str]) -> None:
 ABSTRACT = [
     *((units.UnitPool, name, given) for name, given in (
         ("alloc", (4,)), ("free", (1,)), ("_room", (1, 4, 4)), ("_largest", ()),
-    )),
-    *((sequence.Sequence, name, given) for name, given in (
-        ("_aim", (0, 0)), ("_look", (0,)), ("_lost", (0,)), ("place", (0, "k", 0)),
     )),
 ]  # fmt: skip
 

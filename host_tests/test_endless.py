@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import mpy_kv.attention
 import mpy_kv.cache
 import mpy_kv.sequence
 from mpy_kv import Geometry, KVCache, kernels
@@ -35,9 +36,11 @@ def test_a_step_costs_the_same_for_ever(name: str, real: int, upy) -> None:
     assert got[str(real)]["evicted"] == real + 1 - visible
     assert got["same"], "results depend on the position"
 
+FILES = (mpy_kv.cache.__file__, mpy_kv.sequence.__file__, mpy_kv.attention.__file__)
+
 
 def lines_of_a_step(cache: KVCache) -> int:
-    """Lines of cache.py and sequence.py that one step executes."""
+    """Lines of FILES that one step executes."""
     x, q, out = array("f", [1] * 8), array("f", [1] * 16), array("f", [0] * 16)
     count = 0
 
@@ -47,8 +50,7 @@ def lines_of_a_step(cache: KVCache) -> int:
         return local
 
     def trace(frame: FrameType, event: str, arg: Any) -> Any:
-        here = frame.f_code.co_filename in (mpy_kv.cache.__file__, mpy_kv.sequence.__file__)
-        return local if here else None
+        return local if frame.f_code.co_filename in FILES else None
 
     before = sys.gettrace()
     sys.settrace(trace)

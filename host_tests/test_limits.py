@@ -20,6 +20,7 @@ from mpy_kv.admission.audit import refuse_request
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
 from mpy_kv.budget import BudgetCache
+from mpy_kv.cache import Ring
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, NoRoom, PoolFull, StepError
 from mpy_kv.kernels import params
 from mpy_kv.mixed import MixedCache
@@ -318,7 +319,7 @@ def test_padding_of_sealed_rows_is_zero_whatever_the_buffer_was(head_dim: int) -
     caches = [SealedCache(g, buffer=bytearray([fill]) * g.bytes(), kernels=kernels.of("int4").get("plain"))
               for fill in (0, 255)]  # fmt: skip
     for cache in caches:
-        base = cache._codes[0]
+        base = cache.attention[0].codes[0]
         size = g.head4_stride
         for at in (base + g.at_codes4, base + g.at_v_codes4):
             assert cache.buffer[at : at + size] == bytes(size)
@@ -333,11 +334,12 @@ def test_a_refused_step_reopens_nothing() -> None:
         cache.append(0, row, row)
         cache.commit()
     cache.rollback(20)
-    before = bytes(cache.buffer), list(cache._over), cache._uneven, cache.read(0, "k", 5)
+    blocks = cache.placement
+    before = bytes(cache.buffer), list(blocks.over), blocks.uneven, cache.read(0, "k", 5)
     many = array("f", [1.0] * 8 * 21)
     with pytest.raises(CacheFull):
         cache.prefill(0, many, many, 21)
-    assert (bytes(cache.buffer), list(cache._over), cache._uneven, cache.read(0, "k", 5)) == before
+    assert (bytes(cache.buffer), list(blocks.over), blocks.uneven, cache.read(0, "k", 5)) == before
     cache.prefill(0, many, many, 20)
     cache.commit()
     assert (cache.length, cache.check()) == (48, 0)
@@ -492,14 +494,14 @@ def test_runs_that_were_not_made_to_their_end_are_made_anew(monkeypatch: pytest.
     cache = ring_like(requests_of(4, None, window=4, sinks=0))
     for token in range(3):
         step(cache, token)
-    look = KVCache._look
+    look = Ring.look
 
-    def cut(self: KVCache, p: int) -> None:
-        look(self, p)
+    def cut(self: Ring, p: int, a: Any) -> None:
+        look(self, p, a)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(KVCache, "_look", cut)
+        patch.setattr(Ring, "look", cut)
         with pytest.raises(KeyboardInterrupt):
             step(cache, 3)
     cache.rollback(3)
@@ -510,10 +512,7 @@ def test_runs_that_were_not_made_to_their_end_are_made_anew(monkeypatch: pytest.
 @pytest.mark.parametrize("kind", [KVCache, BudgetCache, SealedCache, MixedCache])
 def test_hot_methods_are_found_in_the_class_itself(kind: type) -> None:
     """What only a base has is looked up twice."""
-    hot = {"append", "attend", "_drop", "commit", "_begin", "_aim"} | (
-        {"_low"} if kind is not BudgetCache else {"_attend_row"}
-    )
-    assert hot <= vars(kind).keys()
+    assert {"append", "attend", "_drop", "commit", "_begin"} <= vars(kind).keys()
 
 
 @pytest.mark.parametrize("name", POOLS)

@@ -18,8 +18,8 @@ from jobs import Job, together
 from known_cases import DEVICE
 from sampling import Sampled
 
+import mpy_kv.attention
 import mpy_kv.cache
-import mpy_kv.mixed
 import mpy_kv.sequence
 from kvlab.element_types import NAMES
 from mpy_kv import Geometry, KVCache, cache_for, geometry_for, kernels
@@ -271,7 +271,7 @@ def test_a_buffer_that_does_not_start_on_a_word() -> None:
 # --- cut short
 
 
-FILES = (mpy_kv.cache.__file__, mpy_kv.sequence.__file__, mpy_kv.mixed.__file__)
+FILES = (mpy_kv.cache.__file__, mpy_kv.sequence.__file__, mpy_kv.attention.__file__)
 
 
 def prefill(cache: MixedCache) -> None:
@@ -307,7 +307,7 @@ def test_broken_off_at_any_line(act, stride: int, tokens: int, sampled: Sampled)
     kept = stored(before)
     undisturbed = copy.deepcopy(before)
     want = act(undisturbed)
-    in_mixed = 0
+    in_attention = 0
     for at in sampled(itertools.count(1, stride)):
         cache = copy.deepcopy(before)
         with Injected(KeyboardInterrupt, at, FILES) as injected:
@@ -315,7 +315,7 @@ def test_broken_off_at_any_line(act, stride: int, tokens: int, sampled: Sampled)
         where = injected.where
         if not where:
             break
-        in_mixed += where.startswith("mixed.py")
+        in_attention += where.startswith("attention.py")
         assert cache.length == tokens, where
         assert cache.check() == 0, where
         if act is step:
@@ -327,7 +327,7 @@ def test_broken_off_at_any_line(act, stride: int, tokens: int, sampled: Sampled)
             assert stored(cache) == stored(before, cache.visible()), where
             act(cache)
             assert stored(cache) == stored(undisturbed, cache.visible()), where
-    assert in_mixed > 5 or not sampled.whole
+    assert in_attention > 5 or not sampled.whole
 
 
 def test_a_layer_left_out_is_named() -> None:

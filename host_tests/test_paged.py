@@ -845,7 +845,7 @@ def lived() -> Requests:
 def test_a_request_has_room_for_the_runs_of_its_pages_and_two_more() -> None:
     """One where the sinks end within a page, one where a window begins within one."""
     requests = requests_of(4)
-    assert len(requests.attend_with) == params.RUN + 4 * (requests.geometry.pages + 2)
+    assert len(requests.attention.a) == params.RUN + 4 * (requests.geometry.pages + 2)
 
 
 def test_counts_of_a_life() -> None:

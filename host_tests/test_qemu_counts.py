@@ -42,7 +42,7 @@ for _ in range(6):
     cache.commit()
     gc.collect()
     found += [count(objects, 40), exactly(objects, 3), count(gc.collect), exactly(cache.append, 0, k, k)]
-    found.append(cost(2, cache.kernels.encode, cache.buffer, k, k, cache._e))
+    found.append(cost(2, cache.kernels.encode, cache.buffer, k, k, cache.attention[0].e))
     cache.abort()
 print(json.dumps(found))
 """

@@ -368,7 +368,7 @@ def test_a_rollback_into_sealed_blocks_reopens_them():
     assert all(cache.read(0, "k", p) == before[p] for p in range(40))  # nothing moves before the next step
     cache.append(0, floats([1] * 4), floats([1] * 4))
     assert [cache.sealed(0, p) for p in range(40)] == [p < 16 for p in range(40)]
-    assert not cache._uneven  # mended once, and check is as strict as before
+    assert not cache.placement.uneven  # mended once, and check is as strict as before
     for p in range(16, 40):
         step = max(abs(x) for x in before[p]) / 127
         assert np.array(cache.read(0, "k", p)) == pytest.approx(before[p], abs=step)

@@ -17,12 +17,21 @@ import pytest
 from injected import Injected
 from sampling import Sampled
 
+import mpy_kv.attention
+import mpy_kv.cache
+import mpy_kv.sealed.blocks
 import mpy_kv.sealed.cache
 import mpy_kv.sequence
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.sealed import SealedCache, SealedGeometry
 
-FILES = (mpy_kv.sealed.cache.__file__, mpy_kv.sequence.__file__)
+FILES = (
+    mpy_kv.sealed.cache.__file__,
+    mpy_kv.sealed.blocks.__file__,
+    mpy_kv.sequence.__file__,
+    mpy_kv.attention.__file__,
+    mpy_kv.cache.__file__,
+)
 LAYERS, DIM, SINKS = 2, 4, 1
 WINDOW = 32  # a whole number of blocks: the sealed block that is overwritten ends right before the window
 PLAIN = kernels.of("int4").get("plain")
@@ -114,13 +123,13 @@ def broken(
     for after in (False, True):
         for at in sampled(itertools.count(1, stride)):
             cache = copy.deepcopy(start)
-            cache.kernels = Failing(at, after)
+            cache.attention[0].kernels = Failing(at, after)
             try:
                 act(cache)
                 break
             except KeyboardInterrupt:
                 pass
-            cache.kernels = PLAIN
+            cache.attention[0].kernels = PLAIN
             yield cache, f"kernel call {at}"
 
 
@@ -219,7 +228,7 @@ def test_a_prefill_cut_anywhere_keeps_the_same_tokens_in_all_layers(
             continue
         assert cache.visible() == [p for p in visible if p in cache.visible()], where
         kept.add(len(cache.visible()))
-        if n == 8 and not cache._uneven:
+        if n == 8 and not cache.placement.uneven:
             assert stored(cache) == [x for x in old if x[1] in cache.visible()], where
         assert cache.check() == 0, where
         step(cache)

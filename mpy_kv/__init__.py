@@ -30,9 +30,9 @@ if _port.MICROPYTHON and not _port.EMITTER:
             "pools.slab",
             "pools.slab_region",
             "apart",
+            "attention",
             "sequence",
             "cache",
-            "mixed",
         ),
     )
 

@@ -49,16 +49,17 @@ def settings(cache):
     P = lend("mpy_kv.kernels.params")
     g = cache.geometry
     layers = range(g.layers)
-    own = [cache.layer_geometry(layer) for layer in layers]
+    own = [one.geometry for one in cache.attention]
     groups = [one.group if one.groups else None for one in own]
     kv_shift = q_shift = out_shift = None
-    if cache._int16:
+    one = cache.attention[0]
+    if one.q_shift is not None:
         kv_shift = []
         for layer in layers:
-            e = cache._of[layer].e if hasattr(cache, "_of") else cache._e
+            e = cache.attention[layer].e
             at = P.E_TABLE + P.LAYER_WORDS * layer
             kv_shift.append((e[at + P.LAYER_K_SHIFT] - P.BIAS, e[at + P.LAYER_V_SHIFT] - P.BIAS))
-        q_shift, out_shift = ([x - P.BIAS for x in of] for of in (cache._q_shift, cache._out_shift))
+        q_shift, out_shift = ([x - P.BIAS for x in of] for of in (one.q_shift, one.out_shift))
     found = {
         "layers": g.layers,
         "heads": g.heads,
@@ -79,6 +80,16 @@ def settings(cache):
     if found["policy"] is not None:
         found["recent"] = cache.plan[lend("mpy_kv.eviction.tokens.params").RECENT]
     return found
+
+
+def check_sequence(cache, high, step):
+    """As KVCache.check; high, step: of its turn."""
+    bad = 0
+    length, placement = cache.length, cache.placement
+    if placement.floor < 0 or length > high or step < 0:
+        bad += 1
+    # The newest token may be gone only after seek, rollback or a long prefill cut short.
+    return bad + check(cache, placement.floor >= length or placement.lost(high) >= length)
 
 
 def check(cache, newest_gone):

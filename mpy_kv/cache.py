@@ -12,8 +12,8 @@ many tokens have passed.
 Ownership: k and v of a prefill are read until attend or commit, all other arguments are read or written
 within the call. The last two arrays of each argument and layer stay referenced, so as to know them again.
 Not for use from interrupts or two threads.
-The steps themselves are sequence.py's; here is the ring: sinks first, then window + 1 slots, token p of the
-ring in slot (p - sinks) % (window + 1). The spare slot takes the uncommitted token.
+The steps are sequence.py's, what is computed is attention.py's. Here is where tokens lie: sinks first, then
+in a ring of window + 1 slots. The spare slot takes the uncommitted token.
 """
 
 try:
@@ -27,11 +27,12 @@ from .lend import lend
 from .sequence import Sequence
 
 # fields: turn, attend, run, encode
-_HIGH = const(4)
-_GONE_THEN = const(6)
-_THEN = const(7)
+_HIGH = const(2)
+_GONE_THEN = const(4)
+_THEN = const(5)
 _N = const(0)
 _RUNS = const(1)
+_ROW = const(2)
 _RUN = const(43)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
@@ -41,6 +42,82 @@ _E_SLOT = const(1)
 _E_AT = const(2)
 _E_COUNT = const(3)
 # end of fields
+
+
+class Ring:
+    """A placement: where the tokens of a sequence lie, the same in every layer, and which are visible.
+
+    Sinks first, then token p in slot (p - sinks) % ring_slots. es: the parameters `e` of each element type.
+    floor: first position behind the sinks that is visible; beyond the length none is. Sealed, budget and
+    paged have placements of their own, with the same methods. A class without properties, so that an
+    attribute is stored at once.
+    """
+
+    def __init__(self, geometry, es):
+        self.geometry = geometry
+        self.floor = 0
+        self.es = es
+
+    def low(self, length):
+        """First position behind the sinks that is visible when `length` tokens are there."""
+        g = self.geometry
+        low = length - g.window
+        if self.floor > low:
+            low = self.floor
+        if g.sinks > low:
+            low = g.sinks
+        return low
+
+    def lost(self, high):
+        """First position whose slot is its own still, once those below `high` are written."""
+        return high - self.geometry.ring_slots
+
+    @micropython.native
+    def aim(self, p, at):
+        """Have encode() read row `at` and write to the slot of position p."""
+        g = self.geometry
+        sinks = g.sinks
+        if p >= sinks:
+            p = sinks + (p - sinks) % g.ring_slots
+        for e in self.es:
+            e[_E_SLOT] = p
+            e[_E_AT] = at * e[_E_COUNT]
+
+    @micropython.native
+    def look(self, p, a, without=0):
+        """Write the runs of slots that the token at position p sees, oldest first, itself last; of the ring
+        `without` so many of the oldest."""
+        g = self.geometry
+        sinks = g.sinks
+        row = a[_ROW]
+        low = self.low(p + 1) + without
+        total = 0
+        slot = 0
+        n = sinks if p >= sinks else p + 1
+        rest = p + 1 - low
+        by_sinks = 1
+        j = _RUN
+        while True:
+            if n:
+                a[j] = slot * row
+                a[j + _RUN_SCALES] = slot * 2
+                a[j + _RUN_COUNT] = n
+                a[j + _RUN_SINKS] = by_sinks
+                j += _RUN_WORDS
+                total += n
+            if rest <= 0:
+                break
+            slot = sinks
+            n = rest
+            if by_sinks:
+                by_sinks = 0
+                at = (low - sinks) % g.ring_slots
+                slot += at
+                if n > g.ring_slots - at:
+                    n = g.ring_slots - at
+            rest -= n
+        a[_N] = total
+        a[_RUNS] = (j - _RUN) >> 2
 
 
 class KVCache(Sequence):
@@ -53,73 +130,19 @@ class KVCache(Sequence):
 
     # The hot ones named here too: what only the base class has is looked up twice, 500 instructions a call.
     append = Sequence.append
+    prefill = Sequence.prefill
     attend = Sequence.attend
     commit = Sequence.commit
+    abort = Sequence.abort
+    rollback = Sequence.rollback
     _begin = Sequence._begin
-    _attend_row = Sequence._attend_row
-    _low = Sequence._low
     _drop = Sequence._drop
 
     def __init__(self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None):
-        made = lend("mpy_kv.setup").parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels)
-        kernels, buffer, self.pool, codes, a, e, q_shift, out_shift = made
-        Sequence.__init__(
-            self, geometry, kernels, buffer, codes, a, e, kv_shift is not None, q_shift, out_shift
+        self.pool, one = lend("mpy_kv.setup").parts(
+            geometry, buffer, kv_shift, q_shift, out_shift, kernels
         )
-
-    @micropython.native
-    def _aim(self, p, at):
-        """Have encode() read row `at` and write to the slot of position p."""
-        g = self.geometry
-        e = self._e
-        sinks = g.sinks
-        if p >= sinks:
-            p = sinks + (p - sinks) % g.ring_slots
-        e[_E_SLOT] = p
-        e[_E_AT] = at * e[_E_COUNT]
-
-    @micropython.native
-    def _look(self, p):
-        """Runs of slots that the token at position p sees, oldest first, itself last."""
-        g = self.geometry
-        a = self._a
-        sinks = g.sinks
-        row = g.row_bytes
-        j = _RUN
-        n = sinks
-        if p < sinks:
-            n = p + 1
-        total = n
-        if n:
-            a[j] = 0
-            a[j + _RUN_SCALES] = 0
-            a[j + _RUN_COUNT] = n
-            a[j + _RUN_SINKS] = 1
-            j += _RUN_WORDS
-        low = self._low(p + 1)
-        n = p + 1 - low
-        if n > 0:
-            total += n
-            at = (low - sinks) % g.ring_slots
-            k = g.ring_slots - at
-            if k > n:
-                k = n
-            a[j] = (sinks + at) * row
-            a[j + _RUN_SCALES] = (sinks + at) * 2
-            a[j + _RUN_COUNT] = k
-            a[j + _RUN_SINKS] = 0
-            j += _RUN_WORDS
-            if n > k:
-                a[j] = sinks * row
-                a[j + _RUN_SCALES] = sinks * 2
-                a[j + _RUN_COUNT] = n - k
-                a[j + _RUN_SINKS] = 0
-                j += _RUN_WORDS
-        a[_N] = total
-        a[_RUNS] = (j - _RUN) >> 2
-
-    def _lost(self, high):
-        return high - self.geometry.ring_slots
+        Sequence.__init__(self, geometry, [one] * geometry.layers, Ring(geometry, [one.e]))
 
     def seek(self, position):
         """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps."""
@@ -128,7 +151,7 @@ class KVCache(Sequence):
         if self.geometry.capacity is not None or self.length < self.geometry.sinks:
             self._refuse("seek_early")
         self.abort()
-        self._floor = position
+        self.placement.floor = position
         self._turn[_GONE_THEN] = self._gone - (position - self.length)
         self._turn[_THEN] = position
         self._turn[_HIGH] = position + 1  # beyond the length: where this is cut, the next step aborts
@@ -141,4 +164,5 @@ class KVCache(Sequence):
         0's scale, the others head_stride (of V: v_head_stride, of sparse values v_group_stride from group to
         group) and scale_stride further on. For tests and benches."""
         self._check_place(layer, which, position)
-        return self.geometry.place(self._codes[layer], which, position)
+        one = self.attention[layer]
+        return one.geometry.place(one.codes[layer], which, position)

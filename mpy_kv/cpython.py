@@ -14,6 +14,20 @@ def native(function):
     return function
 
 
+viper = native
+
+
+def ptr32(array):
+    return array
+
+
+def fits(x, int16, written):
+    """Whether x lies as an array of that element type does, numpy's too. TypeError if it has no bytes."""
+    view = memoryview(x)
+    good = view.format == ("h" if int16 else "f") and view.ndim == 1 and view.c_contiguous
+    return good and len(view) > 0 and not (written and view.readonly)
+
+
 def address(buf):
     """Where in memory the bytes of a buffer begin, read-only ones too: of an array, numpy's, a view."""
     global _calls

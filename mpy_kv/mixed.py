@@ -6,37 +6,19 @@
 
 One ring and one state for all layers: a token is there in all of them or in none, as in KVCache, with the
 same calls and promises. What is stored and computed of a layer is to the bit what a KVCache of its element
-type stores and computes. Nothing is switched between layers: each element type has its own parameters of the
-kernels, and a layer finds those of its type. They share the buffer and, as layers take turns, the scratch.
+type stores and computes. Nothing is switched between layers: each element type has an Attention, and a layer
+finds that of its type. They share the buffer and, as layers take turns, the scratch.
 Allocates at construction only.
 """
 
-try:
-    import micropython
-    from micropython import const
-except ImportError:
-    from . import cpython as micropython
-    from .cpython import const
-
 from array import array
 
-from .apart import Apart
 from .arena import Arena
-from .cache import KVCache
+from .cache import KVCache, Ring
 from .errors import BadArgument
 from .geometry import CODECS, Geometry, whole
 from .lend import lend
 from .sequence import Sequence
-
-# fields: turn, attend, encode
-_LAST = const(1)
-_RUNS_OF = const(2)
-_RUNS_FLOOR = const(3)
-_V_RUNS = const(41)
-_E_LAYER = const(0)
-_E_SLOT = const(1)
-_E_AT = const(2)
-# end of fields
 
 
 class MixedGeometry:
@@ -155,55 +137,11 @@ class MixedGeometry:
         )
 
 
-class _Type:
-    """What Sequence._attend_row asks of a sequence, for the layers of one element type.
+class _Sets:
+    """The kernels of a MixedCache. `name`: of the sets of all types; the sets are its Attentions'."""
 
-    A class without properties: an attribute is stored at once, in a sequence it takes 1,650 instructions.
-    length and _floor are the cache's, as of the row at hand. Which runs the parameters hold is known by
-    _turn, this type's own.
-    """
-
-    _attend_row = Sequence._attend_row
-    _low = Sequence._low
-    _look = KVCache._look
-
-    def __init__(self, cache, geometry, kernels, buffer, codes, a, e, int16, q_shift, out_shift):
-        self._refuse = cache._refuse
-        self.geometry = geometry
-        self.kernels = kernels
-        self.buffer = buffer
-        self.length = 0
-        self._floor = 0
-        self._codes = codes
-        self._a = a
-        self.e = e
-        self.encode = kernels.encode
-        self._int16 = int16
-        self._q_shift = q_shift
-        self._out_shift = out_shift
-        self._q_row = geometry.heads * geometry.head_dim
-        self._turn = array("i", [0] * (_RUNS_FLOOR + 1))
-        self._turn[_RUNS_OF] = -1
-        if a[_V_RUNS]:
-            self._look = Apart(self).look
-
-
-class _Encoders:
-    """The kernels of a MixedCache: stores a token as its layer does. `name`: of the sets of all types."""
-
-    def __init__(self, of, name):
-        self._of = of
+    def __init__(self, name):
         self.name = name
-
-    @micropython.native
-    def encode(self, buf, k, v, e):
-        layer = e[_E_LAYER]
-        one = self._of[layer]
-        x = one.e
-        x[_E_LAYER] = layer
-        x[_E_SLOT] = e[_E_SLOT]
-        x[_E_AT] = e[_E_AT]
-        return one.encode(buf, k, v, x)
 
 
 class MixedCache(KVCache):
@@ -215,12 +153,13 @@ class MixedCache(KVCache):
 
     # Named here for the same reason as in KVCache.
     append = Sequence.append
+    prefill = Sequence.prefill
     attend = Sequence.attend
     commit = Sequence.commit
+    abort = Sequence.abort
+    rollback = Sequence.rollback
     _begin = Sequence._begin
-    _low = Sequence._low
     _drop = Sequence._drop
-    _aim = KVCache._aim
 
     def __init__(self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None):
         g = geometry
@@ -237,7 +176,6 @@ class MixedCache(KVCache):
         for name in g.types:
             setup.check(g.types[name], size)
         k_shift, v_shift, q_shift, out_shift = setup.all_shifts(g.layers, kv_shift, q_shift, out_shift)
-        int16 = kv_shift is not None
         arena = Arena(size, buffer)  # before the kernels, as setup.parts
         sets = {}
         for name in g.types:
@@ -249,38 +187,11 @@ class MixedCache(KVCache):
             # The scratch follows all layers, of whatever size these are.
             a = setup.attention(one, arena.start + g.layers_bytes - one.layers * one.layer_bytes)
             e = setup.encoding(one, codes, k_shift, v_shift)
-            types[name] = _Type(self, one, sets[name], arena.buffer, codes, a, e, int16, q_shift, out_shift)
-        self._of = [types[name] for name in g.codec]
+            types[name] = setup.computing(one, sets[name], arena.buffer, codes, a, e, q_shift, out_shift)
+        of = [types[name] for name in g.codec]
+        Sequence.__init__(self, g, of, Ring(g, [one.e for one in types.values()]))
         names = []
         for name in sets:
             if sets[name].name not in names:
                 names.append(sets[name].name)
-        # What a sequence asks of its own parameters: who it is for, and where a token is stored.
-        P = lend("mpy_kv.kernels.params")
-        a = array("i", [0] * P.RUN)
-        a[P.HEADS] = g.heads
-        a[P.HEAD_DIM] = g.head_dim
-        e = array("i", [0] * P.E_TABLE)
-        e[P.E_COUNT] = g.width
-        encoders = _Encoders(self._of, ", ".join(names))
-        Sequence.__init__(self, g, encoders, arena.buffer, codes, a, e, int16, q_shift, out_shift)
-
-    @micropython.native
-    def _attend_row(self, layer, q, out, qs, i):
-        one = self._of[layer]
-        one.length = self.length
-        one._floor = self._floor
-        one._attend_row(layer, q, out, qs, i)
-
-    def layer_geometry(self, layer):
-        self._check_layer(layer)
-        return self.geometry.of(layer)
-
-    def place(self, layer, which, position):
-        """As KVCache.place; the strides are those of geometry.of(layer)."""
-        self._check_place(layer, which, position)
-        return self.geometry.of(layer).place(self._codes[layer], which, position)
-
-    def kernel_arguments(self):
-        """As KVCache: parameters of the layer attended last."""
-        return self.buffer, self._of[self._turn[_LAST]]._a
+        self.kernels = _Sets(", ".join(names))

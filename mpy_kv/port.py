@@ -96,8 +96,8 @@ def install(name, path):
     """Import module `name` from the file `path` with its native decorators left out."""
     with open(path) as f:
         text = f.read()
-    names = {"__name__": name, "__file__": path}
-    exec(text.replace("@micropython.native", ""), names)
+    names = {"__name__": name, "__file__": path, "ptr32": lambda array: array}
+    exec(text.replace("@micropython.native", "").replace("@micropython.viper", ""), names)
     module = _Names()
     for key in names:
         setattr(module, key, names[key])

@@ -3,7 +3,19 @@
 Lent (mpy_kv/lend.py), for the texts take memory. `cache` is the KVCache, unchanged here.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from .cpython import const
+
 from .errors import BadArgument, CacheFull, OutOfRange, StepError
+
+# fields: mark
+_NOTHING = const(0)
+_STORED = const(1)
+_STAGED = const(2)
+_CUT = const(3)
+# end of fields
 
 
 def layer(cache, layer):
@@ -18,7 +30,8 @@ def place(cache, which, position):
 
 def array(cache, x, name):
     """What Sequence._accept did not take."""
-    kind = "int16 ('h'), as kv_shift was given" if cache._int16 else "float32 ('f'); give kv_shift for int16"
+    int16 = cache.attention[0].q_shift is not None
+    kind = "int16 ('h'), as kv_shift was given" if int16 else "float32 ('f'); give kv_shift for int16"
     got = type(x).__name__
     try:
         view = memoryview(x)
@@ -52,9 +65,10 @@ def length(cache, k, v, n):
 
 
 def rows(cache, q, out, qs, want):
+    """want: values of all the step's rows."""
     raise BadArgument(
         "q, out and q_sinks need heads*head_dim = %d values a token, %d in all; got %d, %d and %d"
-        % (cache.geometry.heads * cache.geometry.head_dim, want, q, out, qs)
+        % (cache.geometry.heads * cache.geometry.head_dim, want, len(q), len(out), len(qs))
     )
 
 
@@ -63,6 +77,8 @@ def overlap(cache):
 
 
 def value(cache, name, layer, i):
+    """name: "q", or what encode() returned of k and v."""
+    name = {-1: "k", -2: "v"}.get(name, name)
     g = cache.layer_geometry(layer)
     holder = "a float16 scale" if g.groups else g.codec
     raise OutOfRange(
@@ -96,25 +112,26 @@ def full(cache, n):
     )
 
 
-def attend_early(cache, layer):
-    raise StepError("attend(%d) before append or prefill of that layer" % layer)
-
-
-def attend_other(cache, n, pending):
-    raise StepError("attend with n = %r, but the step has n = %d tokens" % (n, pending))
-
-
-def attend_cut(cache, layer):
-    raise StepError("attend(%d) was cut short: prefill that layer again" % layer)
-
-
-def attend_again(cache, layer):
+def attend(cache, layer, mark, n, pending):
+    """pending: tokens of the step; mark: of the layer."""
+    if pending == 0 or mark == _NOTHING:
+        raise StepError("attend(%d) before append or prefill of that layer" % layer)
+    if n != pending:
+        raise StepError("attend with n = %r, but the step has n = %d tokens" % (n, pending))
+    if mark == _CUT:
+        raise StepError("attend(%d) was cut short: prefill that layer again" % layer)
     raise StepError("attend(%d) a second time: a prefill is stored and attended once" % layer)
 
 
-def commit(cache, ready, layer, cut):
-    """layer: the first of those that are not ready; cut: its prefill was begun."""
+def commit(cache, layer, mark, n):
+    """layer: the first of those that are not ready; mark: of all; n: tokens of the step."""
+    ready = len([m for m in mark if m == _STORED or m == _STAGED]) if n else 0
     raise StepError(
         "commit with %d of %d layers stored; layer %d is %s"
-        % (ready, cache.geometry.layers, layer, "cut short: prefill it again" if cut else "missing")
+        % (
+            ready,
+            cache.geometry.layers,
+            layer,
+            "cut short: prefill it again" if n and mark[layer] == _CUT else "missing",
+        )
     )

@@ -1,11 +1,10 @@
 """Sequence: the steps of one sequence of tokens, whatever holds their keys and values.
 
-What KVCache (one ring) and paged.Request (blocks from a pool) share: arguments checked, tokens stored,
-attended and committed through the kernels. A subclass says where a token lies:
-  _aim(p, at)    have encode() read row `at` and write to the slot of position p
-  _look(p)       write the runs of slots that the token at position p sees for the kernels
-  _lost(high)    first position whose slot is its own still, once those below `high` are written
-  place(layer, which, position)
+What KVCache (one ring), SealedCache, BudgetCache and paged.Request have in common: arguments checked, tokens
+stored, attended and committed, all of a step or nothing. It owns
+  an Attention for each layer (attention.py), the same one for all layers of an element type: what is computed
+  a placement, such as Ring (cache.py): where a token lies, and what one sees
+and a subclass says  place(layer, which, position)  and what else its steps do.
 Allocates at construction only (see cache.py); owns the staged arrays of a prefill until commit or abort.
 
 One step of a model:  for each layer  append(layer, k, v); attend(layer, q, out)  then  commit().
@@ -22,40 +21,20 @@ except ImportError:
 
 from array import array
 
-from .kernels.tables import TABLES
 from .lend import lend
 from .port import MICROPYTHON, addressof
 
-# fields: mark, turn, attend, encode
-_NOTHING = const(0)
+# fields: mark, turn, encode
 _STORED = const(1)
 _STAGED = const(2)
 _CUT = const(3)
 _NEXT = const(0)
 _LAST = const(1)
-_RUNS_OF = const(2)
-_RUNS_FLOOR = const(3)
-_HIGH = const(4)
-_STEP = const(5)
-_GONE_THEN = const(6)
-_THEN = const(7)
-_TURN_PLACES = const(8)
-_CODES = const(5)
-_VCODES = const(6)
-_SCALES = const(7)
-_VSCALES = const(8)
-_QUERY = const(17)
-_SINK_QUERY = const(18)
-_SLICE = const(19)
-_OUT_SHIFT = const(29)
-_Q_AT = const(30)
-_HEAD_DIM = const(32)
-_QUERY_BYTES = const(33)
-_SETS = const(34)
-_Q_SHIFT = const(35)
-_HEADS = const(37)
-_V_RUNS = const(41)
-_QUERIES = const(42)
+_HIGH = const(2)
+_STEP = const(3)
+_GONE_THEN = const(4)
+_THEN = const(5)
+_TURN_PLACES = const(6)
 _E_LAYER = const(0)
 _E_COUNT = const(3)
 # end of fields
@@ -63,66 +42,37 @@ _E_COUNT = const(3)
 # Sequence._turn is an array because storing an attribute takes ten times as long in a class with properties.
 # A layer that is the object at _NEXT or _LAST needs no check of type and range.
 
-# Of kernels/params.py.
-_MASK = const(0x00FF00FF)
-_TOO_LARGE = const(-1)
 
 _UNSEEN = object()  # no array, and not None
 _len = len  # a module's own name is found at once, a built-in one behind a hundred others
 
 
 class Sequence:
-    """geometry: shape and strides of what `buffer` holds; codes: per layer what is added to the place of a
-    run for its K codes; a, e: parameters of the kernels (kernels/params.py), this sequence's own; int16:
-    whether vectors are array('h'), with q_shift and out_shift per layer (BIAS added)."""
+    """geometry: shape; attention: the Attention of each layer, to be read; placement: where tokens lie."""
 
-    def __init__(self, geometry, kernels, buffer, codes, a, e, int16, q_shift, out_shift):
-        g = self.geometry = geometry
-        self.kernels = kernels
-        self.buffer = buffer
-        self._codes = codes
-        self._a = a
-        self._e = e
-        self._int16 = int16
-        self._q_shift = q_shift
-        self._out_shift = out_shift
-        self._q_row = g.heads * g.head_dim
-        if a[_V_RUNS]:
-            from .apart import Apart
-
-            self._look = Apart(self).look
+    def __init__(self, geometry, attention, placement):
+        self.geometry = geometry
+        self.attention = attention
+        self.kernels = attention[0].kernels
+        self.buffer = attention[0].buffer
+        self.placement = placement
 
         # State. Each change is ordered so that an exception between any two lines (KeyboardInterrupt may
         # come anywhere) leaves the state before it, or the state after it: the store that decides comes last.
         self.length = 0  # tokens committed = position of the next one; written by commit, rollback, seek
         self._gone = 0  # evicted tokens less the positions that show them: see evicted_tokens, _GONE_THEN
-        self._floor = 0  # no ring token before this position is visible; beyond length: the window is empty
-        self._layers = g.layers
-        self._mark = bytearray(g.layers)
+        layers = self._layers = geometry.layers
+        self._mark = bytearray(layers)
         self._turn = array("i", [0] * _TURN_PLACES)
-        self._turn[_RUNS_OF] = self._turn[_THEN] = -1
+        self._turn[_THEN] = -1
         self._holding = False  # whether any of these may be an array
-        self._staged_k = [None] * g.layers
-        self._staged_v = [None] * g.layers
+        self._staged_k = [None] * layers
+        self._staged_v = [None] * layers
         # Arrays seen and found good, by role and layer: checked once, as checking allocates. First the one
         # of each layer used last, then the one of each layer before it: two may alternate.
         self._ok_k, self._ok_v, self._ok_q, self._ok_qs, self._ok_out = [
-            [_UNSEEN] * (2 * g.layers) for _ in range(5)
+            [_UNSEEN] * (2 * layers) for _ in range(5)
         ]
-
-    # Placing: a subclass's, see above
-
-    def _aim(self, p, at):
-        raise NotImplementedError
-
-    def _look(self, p):
-        raise NotImplementedError
-
-    def _lost(self, high):
-        raise NotImplementedError
-
-    def place(self, layer, which, position):
-        raise NotImplementedError
 
     # Sizes
 
@@ -157,17 +107,18 @@ class Sequence:
             self._admit(self._ok_k, layer, k, "k")
         if v is not self._ok_v[layer]:
             self._admit(self._ok_v, layer, v, "v")
-        w = self._e[_E_COUNT]
+        one = self.attention[layer]
+        e = one.e
+        w = e[_E_COUNT]
         if _len(k) != w or _len(v) != w:
             self._refuse("length", _len(k), _len(v), 1)
         mark = self._mark
         if turn[_STEP] != 1 or mark[layer]:
             self._begin(1)
-        e = self._e
         e[_E_LAYER] = layer
-        done = self.kernels.encode(self.buffer, k, v, e)
+        done = one.kernels.encode(self.buffer, k, v, e)
         if done < 0:
-            self._refuse("value", "k" if done == _TOO_LARGE else "v", layer, 0)
+            self._refuse("value", done, layer, 0)
         mark[layer] = _STORED
         turn[_LAST] = layer
         layer += 1
@@ -187,7 +138,7 @@ class Sequence:
             self._admit(self._ok_k, layer, k, "k")
         if v is not self._ok_v[layer]:
             self._admit(self._ok_v, layer, v, "v")
-        if min(len(k), len(v)) < n * self._e[_E_COUNT]:
+        if min(len(k), len(v)) < n * self.geometry.width:
             self._refuse("length", len(k), len(v), n)
         if n != self._turn[_STEP] or self._mark[layer]:
             self._begin(n)
@@ -211,23 +162,25 @@ class Sequence:
         while i:
             i -= 1
             mark[i] = 0
-        if self._floor > p:
-            self._floor = p
+        placement = self.placement
+        if placement.floor > p:
+            placement.floor = p
         if p >= self._turn[_HIGH]:
             self._turn[_HIGH] = p + 1  # before the first byte is written
-        self._aim(p, 0)
+        self.placement.aim(p, 0)
         self._turn[_STEP] = n
 
     def _store(self, layer, i):
         """Encode row i of what is staged at position length + i."""
-        p = self.length + i
-        if p >= self._turn[_HIGH]:
-            self._turn[_HIGH] = p + 1
-        self._aim(p, i)
-        self._e[_E_LAYER] = layer
-        done = self.kernels.encode(self.buffer, self._staged_k[layer], self._staged_v[layer], self._e)
+        # As few names as may be: of more than eleven words of state MicroPython makes an object.
+        if self.length + i >= self._turn[_HIGH]:
+            self._turn[_HIGH] = self.length + i + 1
+        self.placement.aim(self.length + i, i)
+        one = self.attention[layer]
+        one.e[_E_LAYER] = layer
+        done = one.kernels.encode(self.buffer, self._staged_k[layer], self._staged_v[layer], one.e)
         if done < 0:
-            self._refuse("value", "k" if done == _TOO_LARGE else "v", layer, i)
+            self._refuse("value", done, layer, i)
 
     # Attention
 
@@ -239,142 +192,41 @@ class Sequence:
         read only if the geometry has sinks; without it sinks are scored with q. Of one token, q and q_sinks
         have just its row. Query head h uses KV head h // (heads / kv_heads). int16 results saturate.
         """
-        if layer is not self._turn[_LAST]:
+        turn = self._turn
+        if layer is not turn[_LAST]:
             self._check_layer(layer)
         if q is not self._ok_q[layer]:
             self._admit(self._ok_q, layer, q, "q")
         if out is not self._ok_out[layer]:
             self._admit(self._ok_out, layer, out, "out")
+        g = self.geometry
         qs = q_sinks
-        if qs is None or self.geometry.sinks == 0:
+        if qs is None or g.sinks == 0:
             qs = q
         elif qs is not self._ok_qs[layer]:
             self._admit(self._ok_qs, layer, qs, "q_sinks")
         mark = self._mark[layer]
-        if n != self._turn[_STEP] or mark == _NOTHING or mark == _CUT or (mark == _STORED and n != 1):
-            self._refuse_attend(layer, mark, n)
-        n = self._turn[_STEP]
-        w = n * self._q_row
-        if (
-            (_len(q) != w and (n == 1 or _len(q) < w))
-            or _len(out) < w
-            or (qs is not q and _len(qs) != w and (n == 1 or _len(qs) < w))
-        ):
-            self._refuse("rows", _len(q), _len(out), _len(qs), w)
+        if n != turn[_STEP] or (mark != _STAGED and (mark != _STORED or n != 1)):
+            self._refuse("attend", layer, mark, n, turn[_STEP])
+        n = turn[_STEP]
+        row = g.heads * g.head_dim
+        if n != 1:
+            good = self._are_rows(q, out, qs, n * row)
+        else:
+            good = _len(q) == row and _len(out) >= row and _len(qs) == row
+        if not good:
+            self._refuse("rows", q, out, qs, n * row)
         if self._holding:
-            self._check_apart(out)
-        if mark == _STAGED:
-            self._check_staged(layer, n)
-            if self._spoils(out, q, False) or self._spoils(out, qs, False):
-                self._refuse("overlap")
-            self._mark[layer] = _CUT
+            self._check_staged_row(layer, q, out, qs)
+        one = self.attention[layer]
         i = 0
         while i < n:
             if mark == _STAGED:
                 self._store(layer, i)
-            self._attend_row(layer, q, out, qs, i)
+            if one.row(self.placement, self.length + i, layer, q, out, qs, i * row) < 0:
+                self._refuse("value", "q", layer, i)
             i += 1
         self._mark[layer] = _STORED
-
-    @micropython.native
-    def _attend_row(self, layer, q, out, qs, i):
-        # Attribute, element and call cost about as much as ten tokens of a kernel: none that can be spared.
-        p = self.length + i
-        turn = self._turn
-        if p != turn[_RUNS_OF] or self._floor != turn[_RUNS_FLOOR]:
-            turn[_RUNS_OF] = -1
-            self._look(p)
-            turn[_RUNS_FLOOR] = self._floor
-            turn[_RUNS_OF] = p
-        g = self.geometry
-        a = self._a
-        buf = self.buffer
-        kernels = self.kernels
-        qk = kernels.qk
-        score = kernels.score
-        weights = kernels.weights
-        av = kernels.av
-        emit = kernels.emit
-        tables = TABLES
-        a[_Q_AT] = i * self._q_row
-        sets = 1
-        if qs is not q:
-            sets = 2
-        if a[_SETS] != sets:
-            a[_SETS] = 0  # neither, should an exception part the two
-            a[_SINK_QUERY] = g.query_words if sets == 2 else 0
-            a[_SETS] = sets
-        if self._int16:
-            a[_Q_SHIFT] = self._q_shift[layer]
-            a[_OUT_SHIFT] = self._out_shift[layer]
-        if kernels.query(buf, q, qs, a) < 0:
-            self._refuse("value", "q", layer, i)
-        slices = g.slices
-        codes = self._codes[layer]
-        v_codes = codes + g.plane_bytes
-        scales = codes + g.codes_bytes
-        v_scales = v_codes + g.v_codes_bytes
-        stride = g.head_stride
-        v_stride = g.v_head_stride
-        slice_scales = slices * g.scale_stride
-        query = a[_QUERIES]
-        query_bytes = a[_QUERY_BYTES]
-        a[_SLICE] = 0
-        kv = g.kv_heads
-        per_kv = g.heads // kv
-        per_scales = g.group // g.head_dim  # KV heads that share their scales
-        same_scales = 0
-        while kv:
-            kv -= 1
-            a[_CODES] = codes
-            a[_VCODES] = v_codes
-            codes += stride
-            v_codes += v_stride
-            if same_scales == 0:
-                a[_SCALES] = scales
-                a[_VSCALES] = v_scales
-                scales += slice_scales
-                v_scales += slice_scales
-                kernels.scales(buf, buf, 0, a)
-                kernels.scales(buf, buf, 1, a)
-                same_scales = per_scales
-            if same_scales:
-                same_scales -= 1
-            h = per_kv
-            while h:
-                h -= 1
-                a[_QUERY] = query
-                query += query_bytes
-                if slices == 1:
-                    qk(buf, buf, _MASK, a)
-                    score(buf, buf, 0, a)
-                    weights(buf, buf, tables, a)
-                    av(buf, buf, _MASK, a)
-                    emit(buf, a, out)
-                    continue
-                s = 0
-                while s < slices:
-                    a[_SLICE] = s
-                    qk(buf, buf, _MASK, a)
-                    score(buf, buf, 0, a)
-                    s += 1
-                s = 0
-                while s < slices:
-                    a[_SLICE] = s
-                    weights(buf, buf, tables, a)
-                    av(buf, buf, _MASK, a)
-                    emit(buf, a, out)
-                    s += 1
-
-    @micropython.native
-    def _low(self, length):
-        """Oldest ring position visible when `length` tokens are there."""
-        low = length - self.geometry.window
-        if self._floor > low:
-            low = self._floor
-        if self.geometry.sinks > low:
-            low = self.geometry.sinks
-        return low
 
     # The step
 
@@ -382,29 +234,34 @@ class Sequence:
     def commit(self):
         """Make the step's tokens part of the sequence in all layers. Raises StepError if one is missing."""
         mark = self._mark
-        layers = self._layers
         n = self._turn[_STEP]
-        staged = False
-        layer = 0
-        while layer < layers:
+        layer = self._layers
+        while layer:
+            layer -= 1
             if n == 0 or mark[layer] != _STORED:
-                self._check_unstored(layer, n)
-                staged = True
-            layer += 1
-        if staged:
-            layer = 0
-            while layer < layers:
-                if mark[layer] == _STAGED:
-                    mark[layer] = _CUT
-                    i = 0
-                    while i < n:
-                        self._store(layer, i)
-                        i += 1
-                    mark[layer] = _STORED
-                layer += 1
+                self._store_staged(n)
         self._drop()
         # Until here the old state, with nothing pending; this one store makes it the new one.
         self.length += n
+
+    def _store_staged(self, n):
+        """Store what is staged and was not attended, if no layer is missing."""
+        mark = self._mark
+        layer = 0
+        while layer < self._layers:
+            if n == 0 or mark[layer] != _STORED:
+                self._check_unstored(layer, n)
+            layer += 1
+        layer = 0
+        while layer < self._layers:
+            if mark[layer] == _STAGED:
+                mark[layer] = _CUT
+                i = 0
+                while i < n:
+                    self._store(layer, i)
+                    i += 1
+                mark[layer] = _STORED
+            layer += 1
 
     @micropython.native
     def _drop(self):
@@ -430,11 +287,12 @@ class Sequence:
         """Forget the uncommitted step. What a long prefill has overwritten is gone in all layers alike."""
         if self._turn[_THEN] >= 0:
             self._settle_gone()
-        low = self._lost(self._turn[_HIGH])
+        placement = self.placement
+        low = placement.lost(self._turn[_HIGH])
         if low > self.length:
             low = self.length
-        if low > self._floor:
-            self._floor = low
+        if low > placement.floor:
+            placement.floor = low
         self._drop()
         self._turn[_HIGH] = self.length
 
@@ -446,8 +304,8 @@ class Sequence:
         self.abort()
         length = self.length - n
         # Nothing below what was visible comes back; _begin lowers a floor that is beyond the length.
-        low = self._low(self.length)
-        self._floor = low
+        low = self.placement.low(self.length)
+        self.placement.floor = low
         if low > self.length:
             low = self.length
         kept = length if length > self.geometry.sinks else self.geometry.sinks
@@ -462,9 +320,9 @@ class Sequence:
     # Looking
 
     def layer_geometry(self, layer):
-        """Geometry of what a layer stores: that layer's own where element types differ (mixed.py)."""
+        """Geometry of what a layer stores: that layer's own where element types differ."""
         self._check_layer(layer)
-        return self.geometry
+        return self.attention[layer].geometry
 
     def sink_query_position(self, i=0):
         """Position at which to rotate the query of the step's token i for the sinks: as if the cache
@@ -480,8 +338,8 @@ class Sequence:
         n = g.sinks
         if self.length < n:
             return self.length
-        low = self._low(self.length)
-        lost = self._lost(self._turn[_HIGH])
+        low = self.placement.low(self.length)
+        lost = self.placement.lost(self._turn[_HIGH])
         if lost > low:
             low = lost
         if low < self.length:
@@ -504,7 +362,7 @@ class Sequence:
     def kernel_arguments(self):
         """(buffer, parameters), what kernels take, as the last attend left them: for benches, which call
         kernels by themselves. The head is the last one, the slice parameters[SLICE] (kernels/params.py)."""
-        return self.buffer, self._a
+        return self.buffer, self.attention[self._turn[_LAST]].a
 
     def settings(self):
         """How it was made, as Geometry and the cache take it, defaults filled in, kernels by name; shifts by
@@ -517,15 +375,12 @@ class Sequence:
 
     def check(self):
         """Number of broken invariants (0 = sound). O(visible bytes), allocates."""
-        bad = 0
-        if self._floor < 0 or self.length > self._turn[_HIGH] or self._turn[_STEP] < 0:
-            bad += 1
-        # The newest token may be gone only after seek, rollback or a long prefill cut short.
-        lost = self._lost(self._turn[_HIGH])
-        newest_gone = self._floor >= self.length or lost >= self.length
-        return bad + lend("mpy_kv.audit").check(self, newest_gone)
+        return lend("mpy_kv.audit").check_sequence(self, self._turn[_HIGH], self._turn[_STEP])
 
     # Checks that few tokens need.
+
+    def _int16(self):
+        return self.attention[0].q_shift is not None
 
     def _check_layer(self, layer):
         if type(layer) is not int or not 0 <= layer < self._layers:
@@ -548,15 +403,13 @@ class Sequence:
     def _accept(self, x, name):
         """Element type of an array the kernels will read through a raw pointer."""
         fits = False
+        int16 = self._int16()
         try:
-            view = memoryview(x)
-            if hasattr(view, "format"):
-                # CPython: whatever lies as an array does, numpy's too.
-                fits = view.format == ("h" if self._int16 else "f") and view.ndim == 1 and view.c_contiguous
-                fits = fits and len(view) > 0 and not (name == "out" and view.readonly)
-            elif len(bytes(view[0:1])) == (2 if self._int16 else 4):
-                fits = isinstance(x[0], float) != self._int16
-                if fits and self._int16:
+            if not MICROPYTHON:
+                fits = cpython.fits(x, int16, name == "out")
+            elif len(bytes(memoryview(x)[0:1])) == (2 if int16 else 4):
+                fits = isinstance(x[0], float) != int16
+                if fits and int16:
                     one = x[0:1]  # a copy, or a view of the same element
                     first = one[0]
                     one[0] = -1  # does it hold a sign?
@@ -570,15 +423,29 @@ class Sequence:
     def _check_unstored(self, layer, n):
         """Refuse to commit a layer that is not stored, unless it is staged."""
         if n == 0 or self._mark[layer] != _STAGED:
-            self._refuse_commit(layer, n)
+            self._refuse("commit", layer, self._mark, n)
         self._check_staged(layer, n)
 
     def _check_staged(self, layer, n):
         """Staged arrays may have shrunk since prefill: kernels would read beyond them."""
         k = len(self._staged_k[layer])
         v = len(self._staged_v[layer])
-        if min(k, v) < n * self._e[_E_COUNT]:
+        if min(k, v) < n * self.geometry.width:
             self._refuse("length", k, v, n)
+
+    def _are_rows(self, q, out, qs, w):
+        """Of more than one token, there may be more than are read."""
+        return len(q) >= w and len(out) >= w and len(qs) >= w
+
+    def _check_staged_row(self, layer, q, out, qs):
+        """Before rows of `out` are written where something is staged. This layer, if it is, must from here on
+        be staged again, unless it is attended to its end."""
+        self._check_apart(out)
+        if self._mark[layer] == _STAGED:
+            self._check_staged(layer, self._turn[_STEP])
+            if self._spoils(out, q, False) or self._spoils(out, qs, False):
+                self._refuse("overlap")
+            self._mark[layer] = _CUT
 
     def _check_apart(self, out):
         """What is staged, of any layer, is read after rows of `out` are written."""
@@ -602,21 +469,12 @@ class Sequence:
         if MICROPYTHON and not (type(out) is memoryview or type(x) is memoryview):
             return False
         d = addressof(out) - addressof(x)
-        size = self._turn[_STEP] * (2 if self._int16 else 4)
+        size = self._turn[_STEP] * (2 if self._int16() else 4)
+        g = self.geometry
+        row = g.heads * g.head_dim * size
         if kv:
-            return 0 - self._a[_HEADS] * self._a[_HEAD_DIM] * size < d < self._e[_E_COUNT] * size
-        return 0 < d < self._a[_HEADS] * self._a[_HEAD_DIM] * size
-
-    def _refuse_attend(self, layer, mark, n):
-        if self._turn[_STEP] == 0 or mark == _NOTHING:
-            self._refuse("attend_early", layer)
-        if n != self._turn[_STEP]:
-            self._refuse("attend_other", n, self._turn[_STEP])
-        self._refuse("attend_cut" if mark == _CUT else "attend_again", layer)
-
-    def _refuse_commit(self, layer, n):
-        ready = len([m for m in self._mark if m == _STORED or m == _STAGED]) if n else 0
-        self._refuse("commit", ready, layer, n and self._mark[layer] == _CUT)
+            return 0 - row < d < g.width * size
+        return 0 < d < row
 
     def _refuse(self, what, *about):
         """Raise the error `what`. Its texts are lent: most programs meet none."""

@@ -8,6 +8,7 @@ from array import array
 
 from . import kernels as kernel_sets
 from .arena import Arena
+from .attention import Attention
 from .errors import BadArgument
 from .geometry import CODECS, MAX_BYTES, MAX_VISIBLE, Geometry
 from .lend import lend
@@ -17,8 +18,7 @@ P = lend("mpy_kv.kernels.params")
 
 
 def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
-    """Arguments are those of KVCache. Returns (kernels, buffer, pool, offsets of each layer's K codes, arrays
-    `a` and `e` of kernels/params.py, per-layer BIAS + q_shift, the same of out_shift)."""
+    """Arguments are those of KVCache. Returns (pool, Attention of all layers)."""
     if not isinstance(geometry, Geometry) or geometry.block_tokens is not None:
         raise BadArgument("geometry must be a Geometry, got %s" % type(geometry).__name__)
     check(geometry, geometry.bytes())
@@ -29,7 +29,7 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     pool, codes = layer_blocks(geometry, arena)
     a = attention(geometry, arena.start)
     e = encoding(geometry, codes, k_shift, v_shift)
-    return kernels, arena.buffer, pool, codes, a, e, q_shift, out_shift
+    return pool, computing(geometry, kernels, arena.buffer, codes, a, e, q_shift, out_shift)
 
 
 def kernel_set(kernels, codec):
@@ -73,12 +73,13 @@ def check_size(g, size):
 
 
 def all_shifts(layers, kv_shift, q_shift, out_shift):
-    """Of k, v, q and out, one array of a number a layer each: BIAS + shift, or 0 for float32."""
+    """Of k, v, q and out, one array of a number a layer each: BIAS + shift. Of float32 0, and for the last
+    two None."""
     if kv_shift is None:
         if q_shift is not None or out_shift is not None:
             raise BadArgument("q_shift and out_shift need kv_shift (int16 input)")
         floats = array("i", [0] * layers)
-        return floats, floats, floats, floats
+        return floats, floats, None, None
     pairs = [(s, s) if type(s) is int else s for s in _per_layer("kv_shift", kv_shift, layers)]
     for s in pairs:
         if not isinstance(s, (list, tuple)) or len(s) != 2:
@@ -166,6 +167,14 @@ def attention(g, first, runs=3):
     a[P.LOG_SCALE], a[P.LOG_EXP] = _log_scale(g.head_dim)
     a[P.LOG_EXP] += floats
     return a
+
+
+def computing(g, kernels, buffer, codes, a, e, q_shift, out_shift):
+    """An Attention of these."""
+    v_runs = None
+    if a[P.V_RUNS]:
+        from .apart import v_runs
+    return Attention(g, kernels, buffer, codes, a, e, v_runs, q_shift, out_shift)
 
 
 def encoding(g, codes, k_shift, v_shift):

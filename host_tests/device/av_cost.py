@@ -40,7 +40,7 @@ def append(name, codec):
     cache = KVCache(g, kernels=kernels.of(codec).get(name))
     k = array("f", [(i * 91) % 1021 - 510 for i in range(32)])
     cache.append(0, k, k)
-    return cost(RUNS, cache.kernels.encode, cache.buffer, k, k, cache._e)
+    return cost(RUNS, cache.kernels.encode, cache.buffer, k, k, cache.attention[0].e)
 
 
 found = {}

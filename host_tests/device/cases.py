@@ -136,7 +136,7 @@ def offsets(kernel_set):
         for t in range(9):
             x = floats([(t * 7 + i * 3) % 11 - 5 for i in range(24)])
             outs += list(step(cache, x[:12], x[12:], x, x))
-        aligned = addressof is None or (addressof(cache.buffer) + cache._codes[0]) % 4 == 0
+        aligned = addressof is None or (addressof(cache.buffer) + cache.attention[0].codes[0]) % 4 == 0
         found.append([aligned, outs])
     return found
 

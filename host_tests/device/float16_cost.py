@@ -43,7 +43,7 @@ def costs(name, codec):
         slope = (many - few) / (MANY - FEW)
         found[kernel] = [slope / (WIDTH if kernel == "scales" else g.head_dim), few - slope * FEW]
     cache.append(0, k, k)
-    found["append"] = cost(RUNS, cache.kernels.encode, cache.buffer, k, k, cache._e)
+    found["append"] = cost(RUNS, cache.kernels.encode, cache.buffer, k, k, cache.attention[0].e)
     return found
 
 

@@ -59,7 +59,8 @@ def append(kernel_set, codec):
     cache.append(0, noise(1, 32), noise(2, 32))
     total = 0
     for t in range(8):
-        total += cost(RUNS, cache.kernels.encode, cache.buffer, noise(t + 3, 32), noise(t + 20, 32), cache._e)
+        k, v, e = noise(t + 3, 32), noise(t + 20, 32), cache.attention[0].e
+        total += cost(RUNS, cache.kernels.encode, cache.buffer, k, v, e)
     return total / 8
 
 

@@ -5,7 +5,7 @@
     # steps as KVCache's; cache.compress(0.5) after a prefill drops the less worthy half
 
 cache      BudgetCache
-watching   kernels that note how much attention each token gets
+table      where tokens lie
 setup      arrays and numbers of a new one
 shrinking  compress, and what mends a table after an exception
 refusals   its errors
@@ -15,6 +15,6 @@ from .. import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # As mpy_kv/__init__.py does.
-    _port.install_all("mpy_kv", __file__[: __file__.rfind("budget/")], ("budget.watching", "budget.cache"))
+    _port.install_all("mpy_kv", __file__[: __file__.rfind("budget/")], ("budget.table", "budget.cache"))
 
 from .cache import BudgetCache  # noqa: E402, F401

@@ -22,22 +22,11 @@ except ImportError:
 
 from ..lend import lend
 from ..sequence import Sequence
-from .watching import Watching
+from .table import Table
 
-# fields: turn, attend, run, encode, plan, kind
-_RUNS_OF = const(2)
-_HIGH = const(4)
-_STEP = const(5)
-_N = const(0)
-_RUNS = const(1)
-_RUN = const(43)
-_RUN_SCALES = const(1)
-_RUN_COUNT = const(2)
-_RUN_SINKS = const(3)
-_RUN_WORDS = const(4)
-_E_SLOT = const(1)
-_E_AT = const(2)
-_E_COUNT = const(3)
+# fields: turn, plan, kind
+_HIGH = const(2)
+_STEP = const(3)
 _RING = const(0)
 _KIND = const(3)
 _PEAK = const(4)
@@ -68,8 +57,6 @@ _BLIND = const(3)
 
 _END = const(1 << 29)  # of positions
 
-_len = len  # a module's own name is found at once, a built-in one behind a hundred others
-
 
 class BudgetCache(Sequence):
     """`geometry`: shape; its window is the budget: tokens visible at once, the current one included, sinks on
@@ -83,7 +70,6 @@ class BudgetCache(Sequence):
 
     append = Sequence.append
     attend = Sequence.attend
-    _attend_row = Sequence._attend_row
     _drop = Sequence._drop
 
     def __init__(
@@ -99,79 +85,19 @@ class BudgetCache(Sequence):
     ):
         make = lend("mpy_kv.budget.setup")
         kind, peak, recent = make.check(geometry, policy, recent)
-        made = lend("mpy_kv.setup").parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels)
-        kernels, buffer, self.pool, codes, a, e, q_shift, out_shift = made
-        own = make.kernels(kernels.name)
+        self.pool, one = lend("mpy_kv.setup").parts(
+            geometry, buffer, kv_shift, q_shift, out_shift, kernels
+        )
+        own = make.kernels(one.kernels.name)
         self.policy = policy
         # For the modules of this package alone.
         self.plan, self.at, self.worth = make.table(geometry, kind, peak, recent)
         self.survey = own.survey
         self._watch = own.watch
-        self._copy = own.move
-        self._move_rows = make.planes(geometry)
+        table = Table(geometry, self.plan, one, own, make.planes(geometry))
         if kind != _BLIND:
-            kernels = Watching(kernels, own.uses, self.plan)
-        Sequence.__init__(
-            self, geometry, kernels, buffer, codes, a, e, kv_shift is not None, q_shift, out_shift
-        )
-
-    # Placing
-
-    @micropython.native
-    def _aim(self, p, at):
-        """Have encode() read row `at` and write to the slot of position p, which is of this step."""
-        sinks = self.geometry.sinks
-        e = self._e
-        if p >= sinks:
-            p -= self.length if self.length > sinks else sinks
-            p += sinks + self.plan[_FIRST]
-        e[_E_SLOT] = p
-        e[_E_AT] = at * e[_E_COUNT]
-
-    @micropython.native
-    def _look(self, p):
-        """Runs of slots that the token at position p, of this step, sees: sinks, then by slots."""
-        g = self.geometry
-        a = self._a
-        plan = self.plan
-        sinks = g.sinks
-        row = g.row_bytes
-        j = _RUN
-        n = sinks
-        if p < sinks:
-            n = p + 1
-        total = n
-        if n:
-            a[j] = 0
-            a[j + _RUN_SCALES] = 0
-            a[j + _RUN_COUNT] = n
-            a[j + _RUN_SINKS] = 1
-            j += _RUN_WORDS
-        ring = plan[_RING]
-        hole = plan[_HOLE]
-        if hole < ring:
-            n = hole
-        else:
-            n = 0
-            if p >= sinks:
-                n = plan[_FIRST] + 1 + p - (self.length if self.length > sinks else sinks)
-        if n:
-            total += n
-            a[j] = sinks * row
-            a[j + _RUN_SCALES] = sinks * 2
-            a[j + _RUN_COUNT] = n
-            a[j + _RUN_SINKS] = 0
-            j += _RUN_WORDS
-        n = ring - 1 - hole
-        if n > 0:
-            total += n
-            a[j] = (sinks + hole + 1) * row
-            a[j + _RUN_SCALES] = (sinks + hole + 1) * 2
-            a[j + _RUN_COUNT] = n
-            a[j + _RUN_SINKS] = 0
-            j += _RUN_WORDS
-        a[_N] = total
-        a[_RUNS] = (j - _RUN) >> 2
+            one.probe = table
+        Sequence.__init__(self, geometry, [one] * geometry.layers, table)
 
     # The step. What a commit changes beside the length is written before, with the length (_SINCE) from
     # which on it holds, and put in force by settle(), which may be cut and run again.
@@ -193,7 +119,7 @@ class BudgetCache(Sequence):
         ring = plan[_RING]
         live = plan[_LIVE]
         if plan[_TOP] > plan[_FREE] and live < ring - 1:
-            self._close_up(worth)
+            self.placement.close_up(at, worth)
             self.survey(at, worth, plan, p)
         if live == 0:
             worth[ring] = worth[ring + 1] = 0  # masses begin anew, none of them halved
@@ -217,6 +143,7 @@ class BudgetCache(Sequence):
             at[first + i] = start + i + 1  # beyond the length: nothing yet
             worth[first + i] = fresh
             i += 1
+        self.placement.start = start
         plan[_FIRST] = first
         plan[_HOLE] = hole
         plan[_ROWS] = n
@@ -238,9 +165,9 @@ class BudgetCache(Sequence):
         if plan[_KIND] != _BLIND:
             plan[_NEXT_BANK] = 1 - bank
             self._measure(n, count + seen)
-        turn[_RUNS_OF] = -1
+        self.attention[0].runs_of = -1
         turn[_HIGH] = p + 1  # before the first byte is written
-        self._aim(p, 0)
+        self.placement.aim(p, 0)
         plan[_SINCE] = p + n
         turn[_STEP] = n
 
@@ -285,52 +212,6 @@ class BudgetCache(Sequence):
         elif plan[_SHRINKING] or plan[_MOVING] < plan[_RING]:
             lend("mpy_kv.budget.shrinking").mend(self)
 
-    @micropython.native
-    def _close_up(self, worth):
-        """Move tokens down until none lies behind an empty slot."""
-        plan = self.plan
-        at = self.at
-        low = 0
-        high = plan[_RING] - 1
-        while True:
-            while low < high and at[low]:
-                low += 1
-            while low < high and not at[high]:
-                high -= 1
-            if low >= high:
-                return
-            plan[_MOVING] = high
-            self._move(low, high)
-            worth[low] = worth[high]
-            at[low] = at[high]  # twice there until the next line; see mend()
-            at[high] = 0
-            plan[_MOVING] = plan[_RING]
-
-    @micropython.native
-    def _move(self, to, slot):
-        """Copy all that is stored of a ring slot's token to another one."""
-        copy = self._copy
-        buf = self.buffer
-        rows = self._move_rows
-        sinks = self.geometry.sinks
-        to += sinks
-        slot += sinks
-        layer = self._layers
-        end = _len(rows)
-        while layer:
-            layer -= 1
-            i = 0
-            while i < end:
-                # Rows of `size` bytes a slot, `n` times, `stride` apart.
-                at = self._codes[layer] + rows[i]
-                size = rows[i + 1]
-                n = rows[i + 2]
-                while n:
-                    copy(buf, at + to * size, at + slot * size, size)
-                    at += rows[i + 3]
-                    n -= 1
-                i += 4
-
     def abort(self):
         """Forget the uncommitted step: all is as before it."""
         self.settle()
@@ -355,7 +236,7 @@ class BudgetCache(Sequence):
         Drops an uncommitted step. Raises BadArgument unless 0 < keep_ratio <= 1. An exception leaves all of
         the tokens or, from some moment on, those kept. Allocates."""
         part, whole = keep_ratio, 1
-        pair = type(keep_ratio) is tuple and _len(keep_ratio) == 2
+        pair = type(keep_ratio) is tuple and len(keep_ratio) == 2
         if pair:
             part, whole = keep_ratio
         if type(part) is not int and (pair or type(part) is not float):
@@ -402,7 +283,7 @@ class BudgetCache(Sequence):
                     slot = sinks + r
         if slot < 0:
             self._refuse_own("unseen", position)
-        return self.geometry.place(self._codes[layer], which, slot)
+        return self.geometry.place(self.attention[0].codes[layer], which, slot)
 
     def check(self):
         """Number of broken invariants (0 = sound). O(visible bytes), allocates."""

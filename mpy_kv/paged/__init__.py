@@ -13,6 +13,7 @@ blocks      references, free and reusable blocks
 prefix      the index: blocks found by the tokens they hold
 requests    Requests: who may take what; open, fork, pin, close
 request     Request: one sequence in blocks
+pages       where its tokens lie
 """
 
 from .. import port as _port
@@ -22,7 +23,7 @@ if _port.MICROPYTHON and not _port.EMITTER:
     _port.install_all(
         "mpy_kv",
         __file__[: __file__.rfind("paged/")],
-        ("eviction.lru", "paged.prefix", "paged.blocks", "paged.request", "paged.requests"),
+        ("eviction.lru", "paged.prefix", "paged.blocks", "paged.pages", "paged.request", "paged.requests"),
     )
 
 # Loaded before the arena is made, so that code does not lie behind it.

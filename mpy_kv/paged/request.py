@@ -21,27 +21,18 @@ except ImportError:
 
 from array import array
 
+from ..attention import Attention
 from ..lend import lend
 from ..pools.moving import move_down
 from ..sequence import Sequence
+from .pages import Pages
 
-# fields: requests, turn, attend, run, encode, layer, request
+# fields: requests, turn, encode, request
 _BUSY = const(0)
-_RUNS_OF = const(2)
-_HIGH = const(4)
-_STEP = const(5)
-_N = const(0)
-_RUNS = const(1)
-_RUN = const(43)
-_RUN_SCALES = const(1)
-_RUN_COUNT = const(2)
-_RUN_SINKS = const(3)
-_RUN_WORDS = const(4)
+_HIGH = const(2)
+_STEP = const(3)
 _E_SLOT = const(1)
 _E_AT = const(2)
-_E_COUNT = const(3)
-_E_TABLE = const(21)
-_LAYER_WORDS = const(3)
 _KNOWN = const(0)
 _CHAIN = const(1)
 _CHAIN_SERIAL = const(2)
@@ -64,107 +55,30 @@ class Request(Sequence):
 
     def __init__(self, requests, row, length, root):
         g = requests.geometry
-        Sequence.__init__(
-            self,
+        own = self._own = array("i", [0] * _PLACES)
+        own[_AIMED] = -1
+        own[_ID_BITS] = 29 if requests.wide_ids else 16
+        base = self._base = row * g.pages
+        like = requests.attention
+        one = Attention(
             g,
-            requests.kernels,
-            requests.buffer,
-            requests.codes,
-            array("i", requests.attend_with),
-            array("i", requests.encode_with),
-            requests.int16,
-            requests.q_shift,
-            requests.out_shift,
+            like.kernels,
+            like.buffer,
+            like.codes,
+            array("i", like.a),
+            array("i", like.e),
+            like.v_runs,
+            like.q_shift,
+            like.out_shift,
         )
+        Sequence.__init__(self, g, [one] * g.layers, Pages(requests, base, own, one))
         self.requests = requests
         self.row = row
         self.gen = requests.gen[row]
         self.length = length
         self._turn[_HIGH] = length
-        self._own = array("i", [0] * _PLACES)
-        self._own[_AIMED] = -1
-        self._own[_ID_BITS] = 29 if requests.wide_ids else 16
-        self._base = row * g.pages
         self._root = root
         self._know(length)
-
-    # Placing
-
-    @micropython.native
-    def _aim(self, p, at):
-        """Have encode() read row `at` and write to the slot of position p."""
-        g = self.geometry
-        e = self._e
-        t = g.block_tokens
-        own = self._own
-        page = p // t
-        if page >= g.sink_pages:
-            page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
-        requests = self.requests
-        i = requests.table[self._base + page]
-        own[_IDS_AT] = i * t
-        place = requests.blocks.at[i]
-        if place != own[_AIMED]:
-            own[_AIMED] = -1
-            codes = self._codes
-            layer = self._layers
-            while layer:
-                layer -= 1
-                e[_E_TABLE + _LAYER_WORDS * layer] = place + codes[layer]
-            own[_AIMED] = place
-        e[_E_SLOT] = p % t
-        e[_E_AT] = at * e[_E_COUNT]
-
-    @micropython.native
-    def _look(self, p):
-        """Runs of slots that the token at position p sees, oldest first, itself last: one a page, and one
-        more where the sinks end within a page."""
-        g = self.geometry
-        a = self._a
-        t = g.block_tokens
-        sinks = g.sinks
-        row = g.row_bytes
-        requests = self.requests
-        table = requests.table
-        places = requests.blocks.at
-        base = self._base
-        j = _RUN
-        total = 0
-        at = 0
-        end = sinks
-        if p < sinks:
-            end = p + 1
-        by_sinks = 1
-        while True:
-            while at < end:
-                page = at // t
-                slot = at - page * t
-                k = t - slot
-                if k > end - at:
-                    k = end - at
-                if page >= g.sink_pages:
-                    page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
-                place = places[table[base + page]]
-                a[j] = place + slot * row
-                a[j + _RUN_SCALES] = place + slot * 2
-                a[j + _RUN_COUNT] = k
-                a[j + _RUN_SINKS] = by_sinks
-                j += _RUN_WORDS
-                total += k
-                at += k
-            if not by_sinks:
-                break
-            by_sinks = 0
-            at = self._low(p + 1)
-            end = p + 1
-        a[_N] = total
-        a[_RUNS] = (j - _RUN) >> 2
-
-    def _lost(self, high):
-        g = self.geometry
-        if g.capacity is not None or high < 1:
-            return 0
-        return ((high - 1) // g.block_tokens - g.ring_pages + 1) * g.block_tokens
 
     def place(self, layer, which, position):
         """As KVCache.place; BadArgument where no block is there for the position."""
@@ -177,7 +91,7 @@ class Request(Sequence):
             block = requests.table[self._base + g.entry(position // g.block_tokens)]
         if block == requests.n:
             lend("mpy_kv.paged.refusals").unplaced(position)
-        return g.place(requests.blocks.at[block] + self._codes[layer], which, position)
+        return g.place(requests.blocks.at[block] + self.attention[layer].codes[layer], which, position)
 
     # The step
 
@@ -190,7 +104,8 @@ class Request(Sequence):
         if requests.state[_BUSY]:
             self.requests.mend()
         turn = self._turn
-        turn[_RUNS_OF] = -1  # tables change between steps, and blocks may move
+        one = self.attention[0]
+        one.runs_of = -1  # tables change between steps, and blocks may move
         g = self.geometry
         p = self.length
         if turn[_STEP] or turn[_HIGH] > p:
@@ -217,11 +132,11 @@ class Request(Sequence):
                 while layer:
                     layer -= 1
                     mark[layer] = 0
-                if self._floor > p:
-                    self._floor = p
+                if self.placement.floor > p:
+                    self.placement.floor = p
                 turn[_HIGH] = p + 1
                 own[_IDS_AT] = i * g.block_tokens
-                e = self._e
+                e = one.e
                 e[_E_SLOT] = slot
                 e[_E_AT] = 0
                 turn[_STEP] = 1
@@ -284,7 +199,7 @@ class Request(Sequence):
             if not blocks.secure(new + copied):
                 requests.state[_BUSY] = 0
                 requests.refuse_pool(new + copied)
-        lowest = self._low(p + 1)
+        lowest = self.placement.low(p + 1)
         j = first
         while j <= last:
             e = j
@@ -400,8 +315,8 @@ class Request(Sequence):
         Sequence.commit(self)
         if own[_TOUCHED]:
             self._settle()
-        if ids is not None and own[_KNOWN] == p and (self._floor == 0 or not self._blind(p)):
-            slot = self._e[_E_SLOT]
+        if ids is not None and own[_KNOWN] == p and (self.placement.floor == 0 or not self._blind(p)):
+            slot = self.attention[0].e[_E_SLOT]
             if one and slot + 1 != self.geometry.block_tokens:
                 self.requests.blocks.ids[own[_IDS_AT] + slot] = ids
                 own[_KNOWN] = p + 1
@@ -416,7 +331,7 @@ class Request(Sequence):
         low = p + 1 - g.window
         if low < g.sinks:
             low = g.sinks
-        return self._floor > low
+        return self.placement.floor > low
 
     def _check_ids(self, ids, n):
         lend("mpy_kv.paged.opening").check_ids(ids, n, self.requests.wide_ids)
@@ -525,7 +440,7 @@ class Request(Sequence):
             own[_CHAIN_SERIAL] = requests.salt_serial[self._root]
             own[_CHAIN_HASH] = requests.root_hash
         else:
-            if self._lost(self._turn[_HIGH]) > page * g.block_tokens and page >= g.sink_pages:
+            if self.placement.lost(self._turn[_HIGH]) > page * g.block_tokens and page >= g.sink_pages:
                 return
             i = requests.table[self._base + g.entry(page)]
             if i == requests.n or not blocks.serial[i]:
@@ -553,7 +468,7 @@ class Request(Sequence):
         """Be where `other`, whose table this one has, is: for fork."""
         self.length = other.length
         self._gone = other._gone_now()
-        self._floor = other._floor
+        self.placement.floor = other.placement.floor
         self._turn[_HIGH] = other._turn[_HIGH]
         for k in range(4):
             self._own[k] = other._own[k]

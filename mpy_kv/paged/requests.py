@@ -78,16 +78,13 @@ class Requests:
     ):
         setup = lend("mpy_kv.paged.setup")
         self.geometry = geometry
-        self.blocks, self.buffer, self.scratch = setup.memory(
+        self.blocks, self.buffer, scratch = setup.memory(
             geometry, blocks, max_requests, max_pins, buffer, arena, pool, wide_ids
         )
-        # What a Request is made of: of each layer the place of its K codes in a block; templates of the
-        # kernels' parameters.
-        self.codes = array("i", [layer * geometry.layer_bytes for layer in range(geometry.layers)])
-        self.kernels, self.attend_with, self.encode_with, self.q_shift, self.out_shift = setup.numbers(
-            geometry, self.codes, self.scratch, kernels, kv_shift, q_shift, out_shift
+        self.attention = setup.attention(
+            geometry, self.buffer, scratch, kernels, kv_shift, q_shift, out_shift
         )
-        self.int16 = kv_shift is not None
+        self.kernels = self.attention.kernels
         self.root_hash = setup.root_hash(geometry, identity)
         self.pin_blocks = setup.pin_limit(pin_blocks, blocks)
         self.wide_ids = bool(wide_ids)

@@ -3,6 +3,8 @@
 Lent (mpy_kv/lend.py). Raises BadArgument or NoRoom before anything the caller could see is changed.
 """
 
+from array import array
+
 from .. import setup
 from ..arena import Arena
 from ..errors import BadArgument
@@ -56,13 +58,15 @@ def pin_limit(value, blocks):
     return value
 
 
-def numbers(g, codes, scratch, kernels, kv_shift, q_shift, out_shift):
-    """(kernels, parameters a and e of kernels/params.py, per-layer BIAS + q_shift, the same of out_shift)."""
+def attention(g, buffer, scratch, kernels, kv_shift, q_shift, out_shift):
+    """What each Request has one like: places of K codes count from where a block begins."""
     kernels = setup.kernel_set(kernels, g.codec)
     k_shift, v_shift, q_shift, out_shift = setup.all_shifts(g.layers, kv_shift, q_shift, out_shift)
     # A run a page, one more where the sinks end within a page, one where a window begins within one.
     a = setup.attention(g, scratch, g.pages + 2)
-    return kernels, a, setup.encoding(g, codes, k_shift, v_shift), q_shift, out_shift
+    codes = array("i", [layer * g.layer_bytes for layer in range(g.layers)])
+    e = setup.encoding(g, codes, k_shift, v_shift)
+    return setup.computing(g, kernels, buffer, codes, a, e, q_shift, out_shift)
 
 
 def root_hash(g, identity):

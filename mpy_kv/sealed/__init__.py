@@ -6,15 +6,15 @@
     # cache = mpy_kv.cache_for(mpy_kv.geometry_for("int4", 5, 8, 4, 8, window=256))
 
 geometry    SealedGeometry: sizes and strides
-cache       SealedCache: the steps, sealing, re-opening
-audit       what is stored, in either form; broken invariants
+cache       SealedCache: the steps
+blocks      where tokens lie; sealing, re-opening
 """
 
 from .. import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # As mpy_kv/__init__.py does.
-    _port.install_all("mpy_kv", __file__[: __file__.rfind("sealed/")], ("sealed.cache",))
+    _port.install_all("mpy_kv", __file__[: __file__.rfind("sealed/")], ("sealed.blocks", "sealed.cache"))
 
 from .cache import SealedCache  # noqa: E402, F401
 from .geometry import SealedGeometry  # noqa: E402, F401

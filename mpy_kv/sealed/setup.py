@@ -29,8 +29,8 @@ def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
     e = setup.encoding(g, codes, k_shift, v_shift)
     floats = array("i", [0] * g.layers)
     again = setup.encoding(g, codes, floats, floats)
-    s = _sealing(g, arena.start)
-    return kernels, arena.buffer, pool, codes, a, e, q_shift, out_shift, s, again
+    one = setup.computing(g, kernels, arena.buffer, codes, a, e, q_shift, out_shift)
+    return pool, one, _sealing(g, arena.start), again
 
 
 def _clear_padding(g, buffer, codes):

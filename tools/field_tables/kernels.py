@@ -11,7 +11,7 @@ ATTEND = Table(
     "attend",
     "The parameters `a` of attention: array('i'), all >= 0 unless said, one array a cache. Offsets are bytes"
     " from the start of the buffer.",
-    {_KERNELS: ("a",), **dict.fromkeys(_CACHES, ("a", "*._a"))},
+    {_KERNELS: ("a",), **dict.fromkeys(_CACHES, ("a", "*.a"))},
     rows("""
     N | tokens | look | visible; of int4 the fresh ones alone while av() runs
     RUNS | runs | look | of consecutive slots, see RUN
@@ -64,7 +64,7 @@ ATTEND = Table(
 RUN = Table(
     "run",
     "A run of consecutive slots, from RUN on in `a`: 32-bit words.",
-    {_KERNELS: ("run", "a"), **dict.fromkeys(_CACHES, ("a", "*._a"))},
+    {_KERNELS: ("run", "a"), **dict.fromkeys(_CACHES, ("a", "*.a"))},
     rows("""
     RUN_CODES | bytes | look | from slot 0's codes to the first slot's
     RUN_SCALES | bytes | look | from slot 0's scales to the first slot's
@@ -77,7 +77,7 @@ RUN = Table(
 V_RUN = Table(
     "v_run",
     "A run of V where its rows are of another length than K's: 32-bit words.",
-    {_KERNELS: ("v_run", "a"), **dict.fromkeys(_CACHES, ("a", "*._a"))},
+    {_KERNELS: ("v_run", "a"), **dict.fromkeys(_CACHES, ("a", "*.a"))},
     rows("""
     V_RUN_CODES | bytes | look | from slot 0's codes to the first slot's
     V_RUN_COUNT | slots | look | of the run
@@ -113,7 +113,7 @@ QUERY = Table(
 ENCODE = Table(
     "encode",
     "The parameters `e` of storing: array('i'), one array a cache.",
-    {_KERNELS: ("e",), **dict.fromkeys(_CACHES, ("e", "*._e", "*.e"))},
+    {_KERNELS: ("e",), **dict.fromkeys(_CACHES, ("e", "*.e"))},
     rows("""
     E_LAYER | element | append | of `e`, where the layer's record is counted from E_TABLE on: its number
     E_SLOT | slot | append | to write
@@ -133,7 +133,7 @@ ENCODE = Table(
 VECTOR = Table(
     "vector",
     "How one vector is stored, K's or V's, from E_K and E_V on in `e`: 32-bit words.",
-    {_KERNELS: ("vector", "e"), **dict.fromkeys(_CACHES, ("e", "*._e", "*.e"))},
+    {_KERNELS: ("vector", "e"), **dict.fromkeys(_CACHES, ("e", "*.e"))},
     rows("""
     VECTOR_AT | bytes | setup | from a layer's codes to its plane: 0 of K
     VECTOR_ROW | bytes | setup | between slots
@@ -148,7 +148,7 @@ VECTOR = Table(
 LAYER = Table(
     "layer",
     "A layer's record, from E_TABLE on in `e`: 32-bit words.",
-    {_KERNELS: ("layer", "e"), **dict.fromkeys(_CACHES, ("e", "*._e", "*.e"))},
+    {_KERNELS: ("layer", "e"), **dict.fromkeys(_CACHES, ("e", "*.e"))},
     rows("""
     LAYER_CODES | offset | setup | codes of slot 0
     LAYER_K_SHIFT | shift | setup | BIAS + shift of k; 0 = float32
@@ -160,7 +160,7 @@ LAYER = Table(
 ATTEND4 = Table(
     "attend4",
     "What int4 has in `a` behind the runs of the fresh rows.",
-    {"kernels/int4/*.py": ("a",), "sealed/*.py": ("a", "*._a")},
+    {"kernels/int4/*.py": ("a",), "sealed/*.py": ("a",), "attention.py": ("a",)},
     rows("""
     SEALED | tokens | look | visible in sealed form; the others, fresh, come first
     FIRST | row | look | of the oldest of them; rows follow one another, and row 0 the last

@@ -25,8 +25,6 @@ TURN = Table(
     rows("""
     NEXT | layer | append | expected: one after the last it got
     LAST | layer | append, prefill | stored or staged last
-    RUNS_OF | position | attend | whose runs of visible slots the kernels' parameters hold; -1: none's
-    RUNS_FLOOR | position | attend | the floor then
     HIGH | position | append, rollback | at least 1 + the highest whose slot may have been written since
     STEP | tokens | append, commit, abort | of this step; 0: none is begun, and the marks mean nothing
     GONE_THEN | tokens | rollback, seek | what _gone is once the length is THEN: one move changes both

@@ -20,6 +20,8 @@ BROKEN = (
     "mpy_kv/sealed/*.py",
     "mpy_kv/budget/*.py",
     "mpy_kv/sequence.py",
+    "mpy_kv/attention.py",
+    "mpy_kv/apart.py",
     "mpy_kv/cache.py",
     "mpy_kv/mixed.py",
 )

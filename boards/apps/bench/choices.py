@@ -117,7 +117,7 @@ def attends(codec, kernel_set, window):
     whole = count(run.attend, 0)
     parts = []
     for missing in ("qk", "av"):
-        run.cache.kernels = Without(kernel_set, missing)
+        run.cache.attention[0].kernels = Without(kernel_set, missing)
         gc.collect()
         parts.append(whole - count(run.attend, 0))
     return append, whole, parts[0], parts[1], token

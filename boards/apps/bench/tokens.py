@@ -68,7 +68,7 @@ class Bench:
         self.llama.step(self.last)
 
     def use(self, pair):
-        self.llama.cache.kernels, self.llama.kernels = pair
+        self.llama.cache.attention[0].kernels, self.llama.kernels = pair
 
     def teller(self, seed):
         teller = Teller(self.llama, Sampler(self.llama, seed=seed), nowhere)
