@@ -108,7 +108,7 @@ def test_a_ring_of_int8_needs_none_of_the_rest() -> None:
     names = closure.of_parts([], "stories")
     assert {name.split(".")[1] for name in names if name.count(".") and name.startswith("mpy_kv")} == {
         *("arena", "attention", "audit", "cache", "choose", "codecs", "errors", "geometry", "kernels"),
-        *("lend", "pools", "port", "refusals", "sequence", "setup", "sources"),
+        *("lend", "pools", "port", "refusals", "selfcheck", "sequence", "setup", "sources"),
     }
     assert modules(names) == set(closure.of_parts([])) == set(closure.of_parts(BASE))
     assert "stories.command" in names
@@ -119,7 +119,8 @@ def test_an_import_in_a_function_is_followed_where_it_leads_to_no_part() -> None
     """lend() of what refuses and audits, in a method; kernels that a family finds in its folder."""
     names = set(closure.of_parts([]))
     assert {"mpy_kv.refusals", "mpy_kv.audit", "mpy_kv.pools.refusals", "mpy_kv.codecs.int8"} <= names
-    assert {f"mpy_kv.kernels.{name}" for name in closure.FAMILY} <= names
+    own = {f"mpy_kv.kernels.{name}" for name in closure.FAMILY if name != "selfcheck"}
+    assert own | {"mpy_kv.selfcheck"} <= names
     assert "mpy_kv.pools.batch" not in names
     assert {"mpy_kv.pools.viper", "mpy_kv.eviction.lru"} <= set(closure.of_parts(["paged"]))
 
@@ -189,11 +190,11 @@ def test_a_part_is_not_there_without_being_asked_for(part: str, tmp_path: Path) 
 
 
 # Modules without which the steps say the same: a folder is a package without its __init__.py as well;
-# float32's check is for sets of a host; some policies have no native code beside their own.
+# some policies have no native code beside their own.
 IDLE = {
     "core": {"mpy_kv.pools"},
     "int8": {"mpy_kv.pools"},
-    "float32": {"mpy_kv.kernels.float16", "mpy_kv.kernels.float32.selfcheck"},
+    "float32": {"mpy_kv.kernels.float16"},
     "budget": {"mpy_kv.eviction"},
     "paged": {"mpy_kv.eviction"},
     "admission": {"mpy_kv.admission", "mpy_kv.eviction"},

@@ -16,9 +16,9 @@ from test_twins import PACKAGE
 import mpy_kv
 from kvlab.quality import codecs, kinds, sealed
 from kvlab.quality.kinds import Shape
-from mpy_kv import Geometry, KVCache, cache_for, geometry_for, kernels
+from mpy_kv import Geometry, KVCache, cache_for, geometry_for, kernels, selfcheck
 from mpy_kv.errors import BadArgument
-from mpy_kv.kernels.int4 import ADDED, selfcheck
+from mpy_kv.kernels.int4 import ADDED
 from mpy_kv.paged import PagedGeometry
 from mpy_kv.sealed import SealedCache, SealedGeometry
 

@@ -292,7 +292,7 @@ stories.main(model=sys.argv[1], report=False, **parse(sys.argv[2:]))
 print("@@@" + json.dumps(sorted(sys.modules)))
 """
 
-FOR_A_MOMENT = ("audit", "params", "plain", "refusals", "selfcheck", "setup")
+FOR_A_MOMENT = ("audit", "params", "plain", "refusals", "selfcheck", "selfcheck_float16", "setup")
 
 OPTIONAL = (
     "mpy_kv.budget",

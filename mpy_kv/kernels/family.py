@@ -1,9 +1,9 @@
 """A family of kernel sets: one protocol, several implementations, the fastest right one picked by trial.
 
 Allocates at import and when a set is loaded; nothing per call. A family belongs to a package that has
-`plain.py` (the definition), `viper.py` (see port.load_native), `selfcheck.py` with
-compare(reference, candidate) -> "" or where they differ, and, if it pays, `thumb.py`: some or all of the
-kernels in Thumb assembler, for boards with an Arm core.
+`plain.py` (the definition), `viper.py` (see port.load_native) and, if it pays, `thumb.py`: some or all of the
+kernels in Thumb assembler, for boards with an Arm core. `check` names the module that tries a set, with
+compare(reference, candidate) -> "" or where they differ: `selfcheck.py` of the package, or one above it.
 """
 
 from ..lend import lend, take_back
@@ -31,6 +31,7 @@ class Family:
     def __init__(self, package, folder, names):
         self.package = package
         self.names = names
+        self.check = package + ".selfcheck"
         self.reasons = {}  # set name -> why it is not used here
         self._folder = folder
         self._found = {}
@@ -104,7 +105,7 @@ class Family:
         except (ImportError, SyntaxError, ValueError, OSError) as error:
             return str(error)
         try:
-            wrong = lend(self.package + ".selfcheck").compare(self.plain(), found)
+            wrong = lend(self.check).compare(self.plain(), found)
         except MemoryError:
             raise  # says nothing about the set
         except Exception as error:

@@ -37,8 +37,7 @@ class Variant(Family):
         return made
 
     def _try(self, name, loader):
-        # The base's check, on which that of a variant builds, is taken back with it.
-        lend(self._base.package + ".selfcheck")
+        self.check = self._base.check
         return Family._try(self, name, loader)
 
     def _rest(self, kernels):

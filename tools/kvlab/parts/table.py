@@ -10,6 +10,7 @@ assembler as well, where the board has an Arm core.
 from __future__ import annotations
 
 from kvlab.element_types import NAMES, SEALED, TYPES, USUAL
+from kvlab.paths import ROOT
 
 # What every program has: each element type is made of int8's kernels.
 BASE = ("core", USUAL)
@@ -20,13 +21,14 @@ def _of_type(name: str) -> tuple[str, ...]:
     """Of an element type: its kernels, the codec that reads back, and what it alone takes."""
     file, of = name.replace("-", "_"), TYPES[name]
     kernels = "mpy_kv.kernels" if name == USUAL else f"mpy_kv.kernels.{file}"
-    sealed = ("mpy_kv.sealed",) if name == SEALED else ()
+    sealed = ("mpy_kv.sealed", "mpy_kv.sealed.selfcheck") if name == SEALED else ()
     apart = ("mpy_kv.apart",) if of.k_bits != of.v_bits else ()  # rows of V differ from those of K
-    return (*sealed, kernels, f"mpy_kv.codecs.{file}", *apart)
+    checks = (f"mpy_kv.selfcheck_{file}",) if (ROOT / "mpy_kv" / f"selfcheck_{file}.py").exists() else ()
+    return (*checks, *sealed, kernels, f"mpy_kv.codecs.{file}", *apart)
 
 
 PARTS = {
-    "core": ("mpy_kv",),
+    "core": ("mpy_kv", "mpy_kv.selfcheck"),
     **{name: _of_type(name) for name in NAMES},
     # A type a layer. The types themselves are asked for beside it.
     "mixed": ("mpy_kv.mixed",),

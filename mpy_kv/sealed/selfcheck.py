@@ -1,23 +1,21 @@
-"""Start-up check: as that of int8, on small caches whose blocks have been sealed, overwritten and re-opened.
+"""Start-up check of int4: small caches whose blocks have been sealed, overwritten and re-opened.
 
 Compares every byte of the buffer and every output. Most tokens are only stored: plain attention is slow.
 """
 
 from array import array
 
-from ..selfcheck import noise, takes
+from . import SealedCache, SealedGeometry
 
 # heads, kv_heads, head_dim, window, sinks, group, int16, tokens before those that attend, tokens then rolled
 # back. The first sees a ring of two sealed blocks that has wrapped, and re-opens the newer one; the second
 # has two slices, each of a word of nibbles and a half.
-_SHAPES = ((4, 2, 4, 37, 2, None, True, 66, 5), (1, 1, 24, 31, 0, 12, False, 32, 0))
+SHAPES = ((4, 2, 4, 37, 2, None, True, 66, 5), (1, 1, 24, 31, 0, 12, False, 32, 0))
 _ATTENDED = 3
 
 
-def _drive(kernels, shape):
+def drive(kernels, shape, codec, noise):
     """(buffer, outputs) for one shape."""
-    from ...sealed import SealedCache, SealedGeometry
-
     heads, kv_heads, head_dim, window, sinks, group, int16, before, back = shape
     g = SealedGeometry(1, heads, kv_heads, head_dim, window, sinks, group=group)
     cache = SealedCache(g, kv_shift=[(6, 9)] if int16 else None, kernels=kernels)
@@ -42,21 +40,3 @@ def _drive(kernels, shape):
             outs.append(bytes(out))
         cache.commit()
     return cache.buffer, outs
-
-
-def compare(reference, candidate):
-    """As mpy_kv.kernels.selfcheck.compare."""
-    for n, shape in enumerate(_SHAPES):
-        want, want_out = _drive(reference, shape)
-        got, got_out = _drive(candidate, shape)
-        if want != got:
-            at = 0
-            while want[at] == got[at]:
-                at += 1
-            return "byte %d of the buffer, check %d" % (at, n)
-        if want_out != got_out:
-            return "attention output, check %d" % n
-    for text in ("inf", "-inf", "nan"):
-        if takes(candidate, float(text), "int4"):
-            return "the refusal of %s" % text
-    return ""

@@ -1,5 +1,8 @@
 """Start-up check: a kernel set against the plain twin, on vectors that catch what went wrong elsewhere.
 
+It makes caches, so it stands above them; the families of kernels (kernels/family.py) are told its name and
+know no more of it. float16 has more of it in selfcheck_float16.py, int4 what it drives in sealed.
+
 Signed bytes read as unsigned, a lost offset, lanes that overflow at same-sign extremes, a borrow not
 taken back, ring runs, sinks with a query of their own, several slices, widths that are no multiple of
 eight, float32 and int16. Runs the whole of a small cache and compares every byte of its buffer and
@@ -8,8 +11,11 @@ output. Allocates a few KB, once.
 
 from array import array
 
-from ..errors import OutOfRange
-from ..geometry import CODECS, Geometry
+from .cache import KVCache
+from .choose import cache_for, geometry_for
+from .errors import OutOfRange
+from .geometry import CODECS, Geometry
+from .lend import lend
 
 # layers, heads, kv_heads, head_dim, window, sinks, group, int16
 _SHAPES = (
@@ -34,10 +40,8 @@ def noise(count, seed, amplitude):
     return values
 
 
-def _drive(kernels, shape, codec):
+def _drive(kernels, shape, codec, noise):
     """(buffer, outputs) after a ring has wrapped, for one shape."""
-    from ..cache import KVCache
-
     layers, heads, kv_heads, head_dim, window, sinks, group, int16 = shape
     if not CODECS[codec][2]:
         group = None  # without scales there are no groups
@@ -66,8 +70,6 @@ def _drive(kernels, shape, codec):
 
 def takes(kernels, value, codec):
     """Which of key, value and query with such a number are taken; all must be refused."""
-    from ..choose import cache_for, geometry_for
-
     cache = cache_for(geometry_for(codec, 1, 1, 1, 4, window=1, sinks=0), kernels=kernels)
     good = array("f", [1, 2, 3, 4])
     bad = array("f", [1, value, 3, 4])
@@ -87,11 +89,16 @@ def takes(kernels, value, codec):
     return taken
 
 
-def compare(reference, candidate, codec="int8"):
+def compare(reference, candidate):
     """"" if the sets agree, else where they first differ."""
-    for n, shape in enumerate(_SHAPES):
-        want, want_out = _drive(reference, shape, codec)
-        got, got_out = _drive(candidate, shape, codec)
+    codec = candidate.codec
+    shapes, drive = _SHAPES, _drive
+    if codec == "int4":
+        own = lend("mpy_kv.sealed.selfcheck")
+        shapes, drive = own.SHAPES, own.drive
+    for n, shape in enumerate(shapes):
+        want, want_out = drive(reference, shape, codec, noise)
+        got, got_out = drive(candidate, shape, codec, noise)
         if want != got:
             at = 0
             while want[at] == got[at]:
@@ -102,4 +109,6 @@ def compare(reference, candidate, codec="int8"):
     for text in ("inf", "-inf", "nan"):
         if takes(candidate, float(text), codec):
             return "the refusal of %s" % text
+    if codec == "float16":
+        return lend("mpy_kv.selfcheck_float16").compare(reference, candidate)
     return ""
