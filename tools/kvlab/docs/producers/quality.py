@@ -84,14 +84,21 @@ def _kept(models: Sequence[Figures], budget: int) -> Iterator[tuple[str, list[Fi
 
 
 def codec_range(models: Sequence[Figures]) -> str:
-    """In a line: what each element type loses, from the model that loses least to the one that loses most."""
+    """A row an element type: bytes a token of the first model; what it loses, from the model that loses least
+    to the one that loses most."""
     names = [name for name, each in models[0].items() if isinstance(each, dict) and "of_float16" in each]
-    return "; ".join(f"{name} {_range([each[name] for each in models])}" for name in names)
+    rows = {
+        f"`{name}`": [f"{models[0][name]['bytes_per_token']:,.1f}", _range([each[name] for each in models])]
+        for name in names
+    }
+    first = str(models[0]["model"]).removesuffix(".bin")
+    return _rows(("element type", f"bytes a token of `{first}`", "change of perplexity"), rows)
 
 
 def policy_range(models: Sequence[Figures], budget: int) -> str:
-    """The same of each policy that keeps `budget` tokens."""
-    return "; ".join(f"{name} {_range(found)}" for name, found in _kept(models, budget))
+    """A row a policy that keeps `budget` tokens: the same of each."""
+    rows = {f"`{name}`": [_range(found)] for name, found in _kept(models, budget)}
+    return _rows(("policy", "change of perplexity"), rows)
 
 
 def _range(found: Sequence[Figures]) -> str:
@@ -129,8 +136,11 @@ def _percent(x: float) -> str:
 
 
 def _table(models: Sequence[Figures], rows: Mapping[str, Sequence[str]]) -> str:
-    names = [str(each["model"]).removesuffix(".bin") for each in models]
-    lines = [["", *names], ["---", *("---:" for _ in names)]]
+    return _rows(["", *(str(each["model"]).removesuffix(".bin") for each in models)], rows)
+
+
+def _rows(heads: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
+    lines = [heads, ["---", *("---:" for _ in heads[1:])]]
     lines += [[title, *cells] for title, cells in rows.items()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

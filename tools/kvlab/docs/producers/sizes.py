@@ -29,9 +29,6 @@ def _sizes(_wanted: Collection[str]) -> Mapping[str, str]:
     made = {}
     larger = (n for n in range(1, 512) if _bytes("int4", n) >= _bytes("int8", n))
     made["int4_smaller_from"] = f"{max(larger) + 1:,}"
-    for codec in CODECS:
-        held = geometry_for(codec, *SHAPE, capacity=512).kv_bytes(512)
-        made[f"token_bytes_{codec.replace('-', '_')}"] = f"{held / 512:.1f}".removesuffix(".0")
     for name, file in FILES.items():
         made[name] = f"{(paths.SHIPPED.parent / file).stat().st_size:,}"
     return made
@@ -44,7 +41,6 @@ PRODUCERS = (
         Cost.CHEAP,
         named(
             "int4_smaller_from",
-            *(f"token_bytes_{codec.replace('-', '_')}" for codec in CODECS),
             *FILES,
         ),
         _sizes,
