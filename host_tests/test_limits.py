@@ -745,3 +745,16 @@ def test_check_sees_a_free_block_that_another_one_stands_before(first: int) -> N
     assert pool.check() == 0
     pool._link[n + 2] = 5
     assert pool.check() == 1
+
+
+def test_what_saw_less_than_it_would_alone_is_no_prefix() -> None:
+    """After a rollback beyond the window the first token there has lost one that it would see."""
+    requests = requests_of(8, None, window=4, sinks=0)
+    one = requests.open()
+    run(one, list(range(5)))
+    one.rollback(3)
+    other = [0, 1, 90, 91, 92, 93, 94, 95]
+    run(one, other)
+    one.close()
+    assert requests.open(tokens=other).length == 0
+    assert requests.check() == 0

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 
 from kvlab import paths, shipped
 from kvlab.docs.registry import Cost, Producer, named
-from kvlab.element_types import HELD as CODECS
 
 SHAPE = (5, 8, 4, 8)  # of the examples: stories260K's layers, heads, KV heads, head_dim
 FILES = {
@@ -24,7 +23,6 @@ def _bytes(codec: str, window: int) -> int:
 
 
 def _sizes(_wanted: Collection[str]) -> Mapping[str, str]:
-    from mpy_kv import geometry_for
 
     made = {}
     larger = (n for n in range(1, 512) if _bytes("int4", n) >= _bytes("int8", n))
