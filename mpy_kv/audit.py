@@ -1,12 +1,52 @@
 """What tests, tools and a wary program ask of a sequence: vectors read back, counts, broken invariants.
 
-Lent (mpy_kv/lend.py): no token needs it. Everything here allocates and changes nothing.
+Lent (mpy_kv/lend.py): no token needs it. Everything here allocates, and all but seek() changes nothing.
 """
+
+try:
+    from micropython import const
+except ImportError:
+    from .cpython import const
 
 from .errors import BadArgument
 from .lend import lend
 
+# fields: turn
+_HIGH = const(2)
+_GONE_THEN = const(4)
+_THEN = const(5)
+# end of fields
+
 named = lend("mpy_kv.codecs").named
+
+
+def check_place(cache, layer, which, position):
+    """Arguments of place()."""
+    cache._check_layer(layer)
+    if which not in ("k", "v") or type(position) is not int or position < 0:
+        cache._refuse("place", which, position)
+
+
+def seek(cache, position, turn):
+    """As KVCache.seek; turn: of the cache."""
+    if type(position) is not int or position < cache.length or position >= 1 << 29:
+        cache._refuse("seek", position)
+    if cache.geometry.capacity is not None or cache.length < cache.geometry.sinks:
+        cache._refuse("seek_early")
+    cache.abort()
+    cache.placement.floor = position
+    turn[_GONE_THEN] = cache._gone - (position - cache.length)
+    turn[_THEN] = position
+    turn[_HIGH] = position + 1  # beyond the length: where this is cut, the next step aborts
+    cache.length = position
+    cache._settle_gone()
+    turn[_HIGH] = position
+
+
+def visible(cache, count):
+    """As KVCache.visible, of a sequence that shows so many: sinks, and the newest."""
+    sinks = min(cache.geometry.sinks, cache.length)
+    return list(range(sinks)) + list(range(cache.length - count + sinks, cache.length))
 
 
 def _codec(cache, layer, position):

@@ -27,9 +27,6 @@ from .lend import lend
 from .sequence import Sequence
 
 # fields: turn, attend, run, encode
-_HIGH = const(2)
-_GONE_THEN = const(4)
-_THEN = const(5)
 _N = const(0)
 _RUNS = const(1)
 _ROW = const(2)
@@ -146,23 +143,12 @@ class KVCache(Sequence):
 
     def seek(self, position):
         """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps."""
-        if type(position) is not int or position < self.length or position >= 1 << 29:
-            self._refuse("seek", position)
-        if self.geometry.capacity is not None or self.length < self.geometry.sinks:
-            self._refuse("seek_early")
-        self.abort()
-        self.placement.floor = position
-        self._turn[_GONE_THEN] = self._gone - (position - self.length)
-        self._turn[_THEN] = position
-        self._turn[_HIGH] = position + 1  # beyond the length: where this is cut, the next step aborts
-        self.length = position
-        self._settle_gone()
-        self._turn[_HIGH] = position
+        lend("mpy_kv.audit").seek(self, position, self._turn)
 
     def place(self, layer, which, position):
         """Where in `buffer` a token's vector lies, which: "k" or "v": offsets of head 0's codes and of group
         0's scale, the others head_stride (of V: v_head_stride, of sparse values v_group_stride from group to
         group) and scale_stride further on. For tests and benches."""
-        self._check_place(layer, which, position)
+        lend("mpy_kv.audit").check_place(self, layer, which, position)
         one = self.attention[layer]
         return one.geometry.place(one.codes[layer], which, position)

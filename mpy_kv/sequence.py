@@ -348,10 +348,7 @@ class Sequence:
 
     def visible(self):
         """Positions of the committed tokens that are there, ascending; a new list (allocates)."""
-        ring = self._visible_count() - min(self.geometry.sinks, self.length)
-        return list(range(min(self.geometry.sinks, self.length))) + list(
-            range(self.length - ring, self.length)
-        )
+        return lend("mpy_kv.audit").visible(self, self._visible_count())
 
     def read(self, layer, which, position):
         """Stored vector of a visible token as floats, kv_heads*head_dim long; which: "k" or "v".
@@ -385,12 +382,6 @@ class Sequence:
     def _check_layer(self, layer):
         if type(layer) is not int or not 0 <= layer < self._layers:
             self._refuse("layer", layer)
-
-    def _check_place(self, layer, which, position):
-        """Arguments of place()."""
-        self._check_layer(layer)
-        if which not in ("k", "v") or type(position) is not int or position < 0:
-            self._refuse("place", which, position)
 
     def _admit(self, seen, layer, x, name):
         """Make x the array that `seen` holds for this layer, checked unless it was there before."""

@@ -108,6 +108,7 @@ class BudgetCache(Sequence):
         p = self.length
         turn = self._turn
         plan = self.plan
+        table = self.placement
         if p + n > _END:
             self._refuse_own("end", n)
         if turn[_STEP] or turn[_HIGH] > p:
@@ -119,7 +120,7 @@ class BudgetCache(Sequence):
         ring = plan[_RING]
         live = plan[_LIVE]
         if plan[_TOP] > plan[_FREE] and live < ring - 1:
-            self.placement.close_up(at, worth)
+            table.close_up(at, worth)
             self.survey(at, worth, plan, p)
         if live == 0:
             worth[ring] = worth[ring + 1] = 0  # masses begin anew, none of them halved
@@ -143,7 +144,7 @@ class BudgetCache(Sequence):
             at[first + i] = start + i + 1  # beyond the length: nothing yet
             worth[first + i] = fresh
             i += 1
-        self.placement.start = start
+        table.start = start
         plan[_FIRST] = first
         plan[_HOLE] = hole
         plan[_ROWS] = n
@@ -167,7 +168,7 @@ class BudgetCache(Sequence):
             self._measure(n, count + seen)
         self.attention[0].runs_of = -1
         turn[_HIGH] = p + 1  # before the first byte is written
-        self.placement.aim(p, 0)
+        table.aim(p, 0)
         plan[_SINCE] = p + n
         turn[_STEP] = n
 
@@ -270,7 +271,7 @@ class BudgetCache(Sequence):
 
     def place(self, layer, which, position):
         """As KVCache.place, of a visible token. O(slots)."""
-        self._check_place(layer, which, position)
+        lend("mpy_kv.audit").check_place(self, layer, which, position)
         sinks = self.geometry.sinks
         slot = position
         if position >= self.length:

@@ -94,6 +94,12 @@ class Table:
     def close_up(self, at, worth):
         """Move tokens down until none lies behind an empty slot; `at` and `worth`: of the cache."""
         plan = self.plan
+        copy = self._copy
+        codes = self._one.codes
+        buf = self._one.buffer
+        rows = self._rows
+        sinks = self.geometry.sinks
+        end = _len(rows)
         low = 0
         high = plan[_RING] - 1
         while True:
@@ -104,34 +110,21 @@ class Table:
             if low >= high:
                 return
             plan[_MOVING] = high
-            self._move(low, high)
+            layer = self.geometry.layers
+            while layer:
+                layer -= 1
+                i = 0
+                while i < end:
+                    # Rows of `size` bytes a slot, `n` times, `stride` apart.
+                    size = rows[i + 1]
+                    n = rows[i + 2]
+                    to = codes[layer] + rows[i] + (sinks + low) * size
+                    while n:
+                        copy(buf, to, to + (high - low) * size, size)
+                        to += rows[i + 3]
+                        n -= 1
+                    i += 4
             worth[low] = worth[high]
             at[low] = at[high]  # twice there until the next line; see mend()
             at[high] = 0
             plan[_MOVING] = plan[_RING]
-
-    @micropython.native
-    def _move(self, to, slot):
-        """Copy all that is stored of a ring slot's token to another one."""
-        copy = self._copy
-        codes = self._one.codes
-        buf = self._one.buffer
-        rows = self._rows
-        sinks = self.geometry.sinks
-        to += sinks
-        slot += sinks
-        layer = self.geometry.layers
-        end = _len(rows)
-        while layer:
-            layer -= 1
-            i = 0
-            while i < end:
-                # Rows of `size` bytes a slot, `n` times, `stride` apart.
-                at = codes[layer] + rows[i]
-                size = rows[i + 1]
-                n = rows[i + 2]
-                while n:
-                    copy(buf, at + to * size, at + slot * size, size)
-                    at += rows[i + 3]
-                    n -= 1
-                i += 4

@@ -83,7 +83,7 @@ class Request(Sequence):
     def place(self, layer, which, position):
         """As KVCache.place; BadArgument where no block is there for the position."""
         self._alive()
-        self._check_place(layer, which, position)
+        lend("mpy_kv.audit").check_place(self, layer, which, position)
         g = self.geometry
         requests = self.requests
         block = requests.n

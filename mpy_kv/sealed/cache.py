@@ -150,7 +150,7 @@ class SealedCache(Sequence):
 
     def place(self, layer, which, position):
         """As KVCache.place, of the form the token has: where it is sealed, SealedGeometry.place4."""
-        self._check_place(layer, which, position)
+        lend("mpy_kv.audit").check_place(self, layer, which, position)
         g = self.geometry
         codes = self.attention[layer].codes[layer]
         return (g.place4 if self.sealed(layer, position) else g.place)(codes, which, position)
