@@ -130,7 +130,7 @@ def embed(w, v, a):
 def norm(w, v, a):
     """x * weight, and the root of the mean square of x for quant() to divide by.
 
-    a: fields of `vector` and `norm`; ROOT and EXPONENT are written. EPS < 2^29.
+    a: fields of `of_vector` and `norm`; ROOT and EXPONENT are written. EPS < 2^29.
     The normalised vector is v[TO...] * 2^EXPONENT / ROOT, 2^14 <= ROOT <= 2^15; its padding is zeroed.
     """
     n, dst, at, src = a[_N], a[_TO], a[_WEIGHTS], a[_FROM]
@@ -176,7 +176,7 @@ def norm(w, v, a):
 def quant(v, a):
     """A vector as an activation vector.
 
-    a: fields of `vector`: from TO to ACT. vector = v[TO...] * 2^EXPONENT / ROOT.
+    a: fields of `of_vector`: from TO to ACT. vector = v[TO...] * 2^EXPONENT / ROOT.
     |source| <= 2^30. A group's scale is its largest element; relative to each other, the scales
     share a budget of 2^14 (B3); one mantissa and exponent carry the rest, the division included.
     """
@@ -322,7 +322,7 @@ def narrow(v, dst, a):
 
 
 def widen(src, v, a):
-    """int16 to elements, padded with zeros for quant(). a: fields of `vector`."""
+    """int16 to elements, padded with zeros for quant(). a: fields of `of_vector`."""
     for i in range(a[_PADDED]):
         v[a[_TO] + i] = src[i] if i < a[_N] else 0
     return 0
@@ -331,7 +331,7 @@ def widen(src, v, a):
 def swiglu(v, sigmoid, a):
     """gate * sigmoid(gate) * up for quant().
 
-    a: fields of `vector` and `swiglu`; EXPONENT is written, ROOT is ROOT_ONE.
+    a: fields of `of_vector` and `swiglu`; EXPONENT is written, ROOT is ROOT_ONE.
     The products keep 30 bits: both factors are first brought to 15 bits for the whole vector.
     """
     n, dst, gate, up = a[_N], a[_TO], a[_GATE], a[_UP]
