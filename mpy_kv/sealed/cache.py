@@ -57,16 +57,15 @@ class SealedCache(Sequence):
     def kv_bytes(self):
         """Codes, scales, minima and powers of the visible tokens, all layers; a block counts whole."""
         g = self.geometry
-        fresh = 0
-        blocks = []
-        for p in self.visible():
-            if self.sealed(0, p):
-                block = (p - g.sinks) // _BLOCK
-                if block not in blocks:
-                    blocks.append(block)
-            else:
-                fresh += 1
-        return fresh * g.token_bytes() + len(blocks) * g.block_bytes()
+        n = self._visible_count()
+        fresh = min(g.sinks, self.length)
+        low = p = self.length - n + fresh
+        while p < self.length and self.sealed(0, p):
+            p += 1
+        blocks = 0
+        if p > low:  # sealed tokens are the oldest of the ring
+            blocks = (p - 1 - g.sinks) // _BLOCK - (low - g.sinks) // _BLOCK + 1
+        return (fresh + self.length - p) * g.token_bytes() + blocks * g.block_bytes()
 
     # Forms
 
