@@ -189,7 +189,8 @@ MADE: dict[str, Callable[[], Any]] = {
 def words_of(made: Any) -> dict[str, Any]:
     """Every array or list of ints, by name."""
     found: dict[str, Any] = {}
-    for owner in (made, getattr(made, "blocks", None), getattr(made, "placement", None)):
+    ledger = getattr(made, "_ledger", None)
+    for owner in (made, ledger, getattr(ledger, "blocks", None), getattr(made, "placement", None)):
         if not hasattr(owner, "__dict__") or callable(owner):
             continue
         for name, value in vars(owner).items():

@@ -831,7 +831,7 @@ class Paged(Life):
     def state(self) -> str:
         of = self.all
         headers = [(of.header(r), r.visible(), r.pending(), r.check()) for r in self.live]
-        kept = [list(of.state), list(of.gen), list(of.root), of.salts]
+        kept = [list(of._ledger.state), list(of._ledger.gen), list(of._ledger.root), of._ledger.salts]
         return f"{of.stats()} {of.available_blocks()} {headers} {of.check()} {kept}"
 
     def prompt(self) -> list[int]:
@@ -907,7 +907,7 @@ class Paged(Life):
 
     def mended(self) -> None:
         """As if a call had been cut short: all but the tables made anew, whatever stands there."""
-        of, rng = self.all, self.rng
+        of, rng = self.all._ledger, self.rng
         b = of.blocks
         for words, most in (
             (b.ref, 3),
@@ -1313,7 +1313,7 @@ class Making(Life):
             if callable(ask) and (name != "__repr__" or type(self.one).__name__.endswith("Geometry")):
                 said.append(ask())
         if isinstance(self.one, Requests):
-            said.append([self.one.stats(), self.one.root_hash])
+            said.append([self.one.stats(), self.one._ledger.root_hash])
         if isinstance(self.one, PagedGeometry):
             said.append([(self.one.blocks_of(n), self.one.entry(n), self.one.slot(n)) for n in range(12)])
         if isinstance(self.one, (SealedGeometry, MixedGeometry)):

@@ -23,7 +23,7 @@ from mpy_kv.eviction import lfu, lru, policy, s3fifo, sieve
 from mpy_kv.eviction.tokens import FAMILY, selfcheck
 from mpy_kv.eviction.tokens import params as tokens
 from mpy_kv.kernels.family import KernelSet
-from mpy_kv.paged import opening, prefix, requests
+from mpy_kv.paged import ledger, opening, prefix
 from mpy_kv.pools import batch, fixed, region, slab, slab_make, slab_region, units, units_make
 from mpy_kv.sealed import geometry as sealed_geometry
 
@@ -63,7 +63,7 @@ def test_codes_that_native_code_gives_by_number() -> None:
     assert (units.LOCK, units.FULL, units.BAD, units.MOVES, units.NO_ENTRY) == (1 << 29, -1, -2, -3, -4)
     assert (slab.NONE, slab.EMPTY, slab.REFUSED, slab.MOVES) == (65535, -1, -2, -3)
     assert (slab_region.LOCKED_INSIDE, slab_region.NO_REGION, slab_region.MAX_REGIONS) == (-3, 65535, 1023)
-    assert (requests._CLOSED, requests._OPEN, requests._PIN) == (0, 1, 2)
+    assert (ledger.CLOSED, ledger.OPEN, ledger.PIN) == (0, 1, 2)
     assert (admission.WAITING, admission.RUNNING) == (0, 1)
 
 
@@ -257,8 +257,8 @@ def test_transitions_return_a_small_int() -> None:
     of = requests_of(4)
     one = of.open()
     run(one, range(9))
-    blocks = of.blocks
-    block = of.table[0]
+    blocks = of._ledger.blocks
+    block = of._ledger.table[0]
     assert blocks.hash_of(0, [1, 2, 3, 4], 0) == prefix.chain_hash(0, [1, 2, 3, 4], 0, 4)
     assert blocks.serial[block] == 1
     assert blocks.hold(block) == 1

@@ -117,7 +117,7 @@ def test_the_blocks_of_requests_have_their_limits() -> None:
     for value in (0, (1 << 20) + 1):
         with pytest.raises(BadArgument, match=rf"^blocks must be 1\.\.1048576, got {value}$"):
             requests_like(blocks=value)
-    assert requests_like(blocks=1, pin_blocks=1).n == 1
+    assert requests_like(blocks=1, pin_blocks=1)._ledger.n == 1
 
 
 POOLS: dict[str, Callable[..., Any]] = {
@@ -145,7 +145,7 @@ def test_the_smallest_requests_are_mended(blocks: int) -> None:
     one = requests.open()
     run(one, list(range(4 * blocks)))
     before = requests.stats()
-    requests.state[0] = 1
+    requests._ledger.state[0] = 1
     assert requests.check() == 0
     assert requests.stats() == before
     one.close()
@@ -303,7 +303,7 @@ def test_a_rollback_gives_back_the_blocks_of_sinks_too() -> None:
             one = requests.open()
             run(one, list(range(100, 100 + tokens)))
             one.rollback(tokens - left)
-            assert requests.held[one.row] == (left + 3) // 4
+            assert requests._ledger.held[one.row] == (left + 3) // 4
             assert one.visible()[: min(left, 5)] == list(range(min(left, 5)))
             assert requests.check() == 0
             if left == 0:
@@ -404,11 +404,11 @@ def test_the_word_of_a_locked_block_is_no_handle(name: str) -> None:
 def test_serial_numbers_of_entries_begin_anew_at_2_to_the_30() -> None:
     """A small int of a board; 0 is of no entry."""
     requests = requests_of(8)
-    blocks = requests.blocks
+    blocks = requests._ledger.blocks
     blocks.meta[BLOCKS.SERIAL] = (1 << 30) - 2
     one = requests.open()
     run(one, list(range(13)))
-    assert [blocks.serial[requests.table[page]] for page in range(3)] == [(1 << 30) - 1, 1, 2]
+    assert [blocks.serial[requests._ledger.table[page]] for page in range(3)] == [(1 << 30) - 1, 1, 2]
     assert requests.check() == 0
     one.close()
     assert requests.lookup(list(range(13))) == 12
@@ -456,11 +456,11 @@ def test_every_call_mends_first_what_another_left_undone() -> None:
         of = requests_of(12, max_requests=3)
         one = of.open(pin_tokens=8)
         run(one, list(range(9)))
-        for i in range(of.n):
-            of.blocks.ref[i] += 1
-        of.state[STATE.BUSY] = 1
+        for i in range(of._ledger.n):
+            of._ledger.blocks.ref[i] += 1
+        of._ledger.state[STATE.BUSY] = 1
         call(of, one)
-        assert of.state[STATE.BUSY] == 0, name
+        assert of._ledger.state[STATE.BUSY] == 0, name
         assert of.check() == 0, name
 
 
@@ -706,9 +706,10 @@ def test_the_tail_of_a_closed_request_is_forgotten_first() -> None:
 def test_who_changes_what_requests_share_has_said_so_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else an exception would leave half of it, and nobody would mend it."""
     requests = requests_of(8, None, window=8, sinks=4, max_requests=3)
-    blocks, state = requests.blocks, requests.state
+    ledger = requests._ledger
+    blocks, state = ledger.blocks, ledger.state
     changes = []
-    for owner, name in ((requests, "hold"), (requests, "drop"), (blocks, "enter"), (blocks, "drop")):
+    for owner, name in ((ledger, "hold"), (ledger, "drop"), (blocks, "enter"), (blocks, "drop")):
         real = getattr(owner, name)
 
         def watched(*args: Any, real: Any = real, name: str = name) -> Any:

@@ -323,7 +323,7 @@ def test_a_chain_goes_from_its_tail() -> None:
         tokens = list(range(12))
         one = requests.open(pin_tokens=12)
         run(one, tokens)
-        requests.pin_blocks = 3
+        requests._ledger.pin_blocks = 3
         pin = requests.pin(one)
         kept = bytes(requests.buffer)
         one.close()
@@ -782,7 +782,7 @@ def test_what_is_mended_counts_no_pin_of_a_closed_request_for_the_next_in_its_ro
     one.close()
     two = requests.open(pin_tokens=8)
     assert two.row == one.row
-    requests.state[0] = 1  # as a call cut short leaves it
+    requests._ledger.state[0] = 1  # as a call cut short leaves it
     assert requests.check() == 0
     assert requests.header(two)["pinned"] == 0
     assert requests.stats()["pinned_blocks"] == 2
@@ -795,11 +795,11 @@ def test_mending_leaves_the_index_as_it_was() -> None:
     requests = requests_of(7, block_tokens=2)
     families(requests, [*HEAD, *LEFT], [*HEAD, *RIGHT[:2]], RIGHT[:2])
     before = requests.stats()
-    goes = [requests.blocks.nxt[7], requests.blocks.nxt[8]]
-    requests.state[0] = 1
+    goes = [requests._ledger.blocks.nxt[7], requests._ledger.blocks.nxt[8]]
+    requests._ledger.state[0] = 1
     assert [requests.lookup([*t, 0]) for t in ([*HEAD, *LEFT], [*HEAD, *RIGHT], RIGHT)] == [8, 6, 2]
     assert requests.stats() == before
-    assert [requests.blocks.nxt[7], requests.blocks.nxt[8]] == goes
+    assert [requests._ledger.blocks.nxt[7], requests._ledger.blocks.nxt[8]] == goes
     assert requests.check() == 0
 
 
@@ -808,7 +808,7 @@ def test_only_the_first_child_moves_its_parent() -> None:
     its turn as it is."""
     requests = requests_of(6)
     families(requests, HEAD, LEFT)
-    blocks, n = requests.blocks, requests.n
+    blocks, n = requests._ledger.blocks, requests._ledger.n
     head, left = blocks.nxt[n], blocks.prv[n]
     assert (blocks.ref[head], blocks.ref[left]) == (0, 0)
 
@@ -845,7 +845,7 @@ def lived() -> Requests:
 def test_a_request_has_room_for_the_runs_of_its_pages_and_two_more() -> None:
     """One where the sinks end within a page, one where a window begins within one."""
     requests = requests_of(4)
-    assert len(requests.attention.a) == params.RUN + 4 * (requests.geometry.pages + 2)
+    assert len(requests._ledger.attention.a) == params.RUN + 4 * (requests.geometry.pages + 2)
 
 
 def test_counts_of_a_life() -> None:
@@ -863,7 +863,7 @@ def test_counts_of_a_life() -> None:
 def arrays_of(requests: Requests) -> dict[str, list[int]]:
     """All state that is kept in arrays."""
     found = {}
-    for one in (requests, requests.blocks):
+    for one in (requests._ledger, requests._ledger.blocks):
         for name, value in vars(one).items():
             if isinstance(value, (array, bytearray)):
                 found[name] = list(value)
@@ -877,25 +877,25 @@ def test_all_that_is_derived_is_made_anew() -> None:
     """References, counts, buckets, children: whatever they were before, mending makes the same of them. What
     has been mended is left as it is; of lists that cannot be read the order alone is lost."""
     requests = lived()
-    blocks, counts = requests.blocks, requests.stats()
-    mend(requests)
+    blocks, counts = requests._ledger.blocks, requests.stats()
+    mend(requests._ledger)
     sound = arrays_of(requests)
     assert requests.stats() == counts
-    for damaged in (0, 1, requests.n - 1):
+    for damaged in (0, 1, requests._ledger.n - 1):
         for name in DERIVED:
-            values = getattr(requests if hasattr(requests, name) else blocks, name)
+            values = getattr(requests._ledger if hasattr(requests._ledger, name) else blocks, name)
             for i in range(len(values)):
                 if name != "chain" or blocks.serial[i]:  # of others nobody reads it
                     values[i] = damaged
         for at in (META.FREE, META.REUSABLE, META.USED, META.ENTRIES, META.SERIAL, META.ORPHANS):
             blocks.meta[at] = damaged if at != META.SERIAL else 0
         for at in (STATE.BOUND, STATE.COMMON, STATE.PINNED):
-            requests.state[at] = damaged
-        mend(requests)
+            requests._ledger.state[at] = damaged
+        mend(requests._ledger)
         assert arrays_of(requests) == sound
     for anchor in (blocks.n, blocks.n + 1):
         blocks.nxt[anchor] = blocks.prv[anchor] = anchor
-    mend(requests)
+    mend(requests._ledger)
     assert requests.check() == 0
     assert requests.stats() == counts
     assert [requests.lookup([*HEAD, *tail, 0]) for tail in (LEFT, RIGHT)] == [8, 8]
@@ -907,14 +907,14 @@ def test_orphans_are_looked_for_until_there_are_none() -> None:
     families(requests, HEAD)
     one = requests.open()
     run(one, [*HEAD, *LEFT, 7])
-    blocks = requests.blocks
-    prune(requests)
+    blocks = requests._ledger.blocks
+    prune(requests._ledger)
     assert (blocks.meta[META.ORPHANS], blocks.meta[META.ENTRIES]) == (0, 2)
     blocks.pserial[next(i for i in range(8) if blocks.serial[i] and blocks.parent[i] < 0)] += 1
-    prune(requests)
+    prune(requests._ledger)
     assert (blocks.meta[META.ORPHANS], blocks.meta[META.ENTRIES]) == (1, 2)
     one.close()
-    prune(requests)
+    prune(requests._ledger)
     assert (blocks.meta[META.ORPHANS], blocks.meta[META.ENTRIES], blocks.meta[META.FREE]) == (0, 0, 8)
     assert requests.check() == 0
 
@@ -938,17 +938,17 @@ def test_a_fork_has_lost_what_its_origin_has(back: int, seen: list[int]) -> None
 def test_check_sees_damage() -> None:
     """Every word that decides who holds what: changed by one, up or down, it is seen."""
     requests = lived()
-    blocks, rows = requests.blocks, range(requests.rows)
-    used = [row for row in rows if requests.open_rows[row]]
-    entries = [i for i in range(requests.n) if blocks.serial[i]]
-    listed = [i for i in range(requests.n) if not blocks.ref[i]]
+    blocks, rows = requests._ledger.blocks, range(requests._ledger.rows)
+    used = [row for row in rows if requests._ledger.open_rows[row]]
+    entries = [i for i in range(requests._ledger.n) if blocks.serial[i]]
+    listed = [i for i in range(requests._ledger.n) if not blocks.ref[i]]
     places = {
-        "ref": (blocks.ref, range(requests.n)),
-        "common": (requests.common, range(requests.n)),
-        "held": (requests.held, rows),
-        "share": (requests.share, rows),
-        "pinned": (requests.pinned, [row for row in used if row < requests.max_requests]),
-        "open_rows": (requests.open_rows, used),
+        "ref": (blocks.ref, range(requests._ledger.n)),
+        "common": (requests._ledger.common, range(requests._ledger.n)),
+        "held": (requests._ledger.held, rows),
+        "share": (requests._ledger.share, rows),
+        "pinned": (requests._ledger.pinned, [row for row in used if row < requests.max_requests]),
+        "open_rows": (requests._ledger.open_rows, used),
         "nxt": (blocks.nxt, listed),
         "prv": (blocks.prv, [i for i in listed if blocks.serial[i]]),
         "chain": (blocks.chain, entries),
@@ -956,7 +956,7 @@ def test_check_sees_damage() -> None:
         "hash": (blocks.hash, entries),
         "children": (blocks.children, entries),
         "meta": (blocks.meta, [META.TOP, META.FREE, META.REUSABLE, META.USED, META.ENTRIES]),
-        "state": (requests.state, [STATE.BOUND, STATE.COMMON, STATE.PINNED]),
+        "state": (requests._ledger.state, [STATE.BOUND, STATE.COMMON, STATE.PINNED]),
     }
     unseen = []
     for name, (words, at) in places.items():
@@ -979,8 +979,8 @@ def test_check_sees_damage() -> None:
 def test_check_sees_an_entry_that_cannot_be_found() -> None:
     """Its parent was entered anew, and nobody knows."""
     requests = lived()
-    blocks = requests.blocks
-    child = next(i for i in range(requests.n) if blocks.serial[i] and blocks.parent[i] >= 0)
+    blocks = requests._ledger.blocks
+    child = next(i for i in range(requests._ledger.n) if blocks.serial[i] and blocks.parent[i] >= 0)
     blocks.pserial[child] += 100
     blocks.children[blocks.parent[child]] -= 1
     found = requests.check()
@@ -994,9 +994,10 @@ def test_check_sees_a_closed_row_that_holds() -> None:
     one = requests.open()
     run(one, HEAD)
     row = one.row
-    requests.open_rows[row] = 0
+    requests._ledger.open_rows[row] = 0
     assert requests.check() >= 2
-    one = requests_of(4).open(limit_tokens=8)
+    requests = requests_of(4)
+    one = requests.open(limit_tokens=8)
     run(one, HEAD + LEFT)
-    one.requests.limit[one.row] = 1
-    assert one.requests.check() == 1
+    requests._ledger.limit[one.row] = 1
+    assert requests.check() == 1

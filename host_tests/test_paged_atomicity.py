@@ -218,7 +218,7 @@ def test_a_pin_or_unpin_cut_short() -> None:
 def test_mending_may_be_cut_short_too() -> None:
     world = tail_shared()
     before = everything(world)
-    world[0].state[0] = 1
-    for cut in cut_everywhere(world, lambda w: w[0].mend()):
+    world[0]._ledger.state[0] = 1
+    for cut in cut_everywhere(world, lambda w: w[0]._ledger.mend()):
         assert cut[0].check() == 0
         assert everything(cut) == before

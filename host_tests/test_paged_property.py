@@ -177,7 +177,7 @@ class History(RuleBasedStateMachine):
         for pin in self.pins:
             self.requests.unpin(pin)
         assert self.requests.stats()["referenced_blocks"] == 0
-        assert self.requests.stats()["available_blocks"] == self.requests.n
+        assert self.requests.stats()["available_blocks"] == self.requests._ledger.n
         assert self.requests.check() == 0
 
 

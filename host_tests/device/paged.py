@@ -192,8 +192,8 @@ print(
             "acts": [list(line) for line in lines],
             "wrong": wrong,
             "stats": [[name, stats[name]] for name in sorted(stats)],
-            "order": list(requests.blocks.nxt),
-            "hashes": list(requests.blocks.hash),
+            "order": list(requests._ledger.blocks.nxt),
+            "hashes": list(requests._ledger.blocks.hash),
             "allocated": allocated(Requests(g, 30, max_requests=MANY, kernels=KERNELS))
             if micropython
             else {},

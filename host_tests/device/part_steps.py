@@ -96,7 +96,7 @@ def paged():
     fork.commit(5)
     print(binascii.crc32(bytes(out)), requests.check(), sorted(requests.stats().items()))
     print(requests.header(r), fork.read(0, "k", fork.length - 1)[:2], refused(requests.open))
-    requests.state[_BUSY] = 1  # as a call that was cut short leaves it
+    requests._ledger.state[_BUSY] = 1  # as a call that was cut short leaves it
     print(requests.available_blocks(), requests.check())
     fork.close()
     print(refused(fork.commit, 1), requests.lookup(ids), requests.check())

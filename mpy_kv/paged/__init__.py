@@ -11,7 +11,8 @@
 
 blocks      references, free and reusable blocks
 prefix      the index: blocks found by the tokens they hold
-requests    Requests: who may take what; open, fork, pin, close
+requests    Requests: open, pin, look
+ledger      who holds what, and may take what
 request     Request: one sequence in blocks
 pages       where its tokens lie
 """
@@ -23,7 +24,7 @@ if _port.MICROPYTHON and not _port.EMITTER:
     _port.install_all(
         "mpy_kv",
         __file__[: __file__.rfind("paged/")],
-        ("eviction.lru", "paged.prefix", "paged.blocks", "paged.pages", "paged.request", "paged.requests"),
+        ("eviction.lru", "paged.prefix", "paged.blocks", "paged.pages", "paged.request", "paged.ledger"),
     )
 
 # Loaded before the arena is made, so that code does not lie behind it.

@@ -21,28 +21,28 @@ _REUSED = const(5)
 # end of fields
 
 
-def header(requests, request):
+def header(ledger, request):
     """As Requests.header."""
     row = request.row
     valid = not request.closed()
     return {
-        "size": requests.limit[row],
-        "references": requests.held[row] if valid else 0,
-        "locked": bool(valid and requests.locked[row]),
+        "size": ledger.limit[row],
+        "references": ledger.held[row] if valid else 0,
+        "locked": bool(valid and ledger.locked[row]),
         "length": request.length,
         "valid": valid,
-        "owner": requests.owner[row] if valid else None,
-        "share": requests.share[row] if valid else 0,
-        "priority": requests.priority[row] if valid else 0,
-        "pinned": requests.pinned[row] if valid else 0,
+        "owner": ledger.owner[row] if valid else None,
+        "share": ledger.share[row] if valid else 0,
+        "priority": ledger.priority[row] if valid else 0,
+        "pinned": ledger.pinned[row] if valid else 0,
     }
 
 
-def stats(requests):
+def stats(ledger):
     """As Requests.stats."""
-    b = requests.blocks
+    b = ledger.blocks
     m = b.meta
-    state = requests.state
+    state = ledger.state
     protected = len([i for i in range(b.n) if b.serial[i] and b.ref[i]])
     return {
         "total_blocks": b.n,
@@ -56,8 +56,8 @@ def stats(requests):
         "pinned_blocks": state[_PINNED],
         "available_blocks": b.n - state[_BOUND] - state[_COMMON],
         "peak_blocks": m[_PEAK],
-        "requests": len([r for r in range(requests.max_requests) if requests.open_rows[r]]),
-        "pins": len([r for r in range(requests.max_requests, requests.rows) if requests.open_rows[r]]),
+        "requests": len([r for r in range(ledger.max_requests) if ledger.open_rows[r]]),
+        "pins": len([r for r in range(ledger.max_requests, ledger.rows) if ledger.open_rows[r]]),
         "opened": state[_OPENED],
         "reused_tokens": state[_REUSED],
         "block_tokens": b.block_tokens,
@@ -65,12 +65,12 @@ def stats(requests):
     }
 
 
-def check(requests):
+def check(ledger):
     """As Requests.check."""
-    b = requests.blocks
+    b = ledger.blocks
     n = b.n
     m = b.meta
-    bad = _rows(requests)
+    bad = _rows(ledger)
     where = _walk(b)
     if where is None:
         return bad + 1
@@ -89,48 +89,48 @@ def check(requests):
     bad += m[_REUSABLE] != reusable
     bad += m[_USED] != len([i for i in range(n) if b.ref[i]])
     bad += m[_FREE] + m[_REUSABLE] + m[_USED] != n
-    return bad + _index(requests)
+    return bad + _index(ledger)
 
 
-def _rows(requests):
+def _rows(ledger):
     """References counted again."""
-    b = requests.blocks
+    b = ledger.blocks
     n = b.n
-    pages = requests.geometry.pages
-    state = requests.state
+    pages = ledger.geometry.pages
+    state = ledger.state
     ref, common = [0] * n, [0] * n
     bound = pinned = bad = 0
-    pins = [0] * requests.rows
-    for row in range(requests.rows):
+    pins = [0] * ledger.rows
+    for row in range(ledger.rows):
         cells = range(row * pages, (row + 1) * pages)
-        table = [requests.table[c] for c in cells if requests.table[c] < n]
-        held = table + [requests.undo[c] for c in cells if requests.undo[c] < n]
-        if not requests.open_rows[row]:
-            bad += len(held) + (requests.held[row] != 0) + (requests.share[row] != 0)
+        table = [ledger.table[c] for c in cells if ledger.table[c] < n]
+        held = table + [ledger.undo[c] for c in cells if ledger.undo[c] < n]
+        if not ledger.open_rows[row]:
+            bad += len(held) + (ledger.held[row] != 0) + (ledger.share[row] != 0)
             continue
         bad += len(set(table)) != len(table)  # a block twice in one table
-        bad += requests.held[row] != len(held)
-        share = requests.share[row]
+        bad += ledger.held[row] != len(held)
+        share = ledger.share[row]
         if share:
             bound += max(share, len(held))
         for i in held:
             ref[i] += 1
             common[i] += not share
-        if row >= requests.max_requests:
+        if row >= ledger.max_requests:
             pinned += len(held)
-            by = requests.pin_row[row]
-            if requests.gen[by] == requests.pin_gen[row]:
+            by = ledger.pin_row[row]
+            if ledger.gen[by] == ledger.pin_gen[row]:
                 pins[by] += len(held)
         else:
-            bad += len(table) > requests.limit[row]
-    for row in range(requests.max_requests):
-        if requests.open_rows[row]:
-            bad += pins[row] != requests.pinned[row]
+            bad += len(table) > ledger.limit[row]
+    for row in range(ledger.max_requests):
+        if ledger.open_rows[row]:
+            bad += pins[row] != ledger.pinned[row]
     bad += state[_BOUND] != bound
     bad += state[_PINNED] != pinned
     bad += state[_COMMON] != len([c for c in common if c])
     bad += state[_BOUND] + state[_COMMON] > n
-    bad += len([i for i in range(n) if ref[i] != b.ref[i] or common[i] != requests.common[i]])
+    bad += len([i for i in range(n) if ref[i] != b.ref[i] or common[i] != ledger.common[i]])
     return bad
 
 
@@ -156,9 +156,9 @@ def _walk(b):
     return list(where)
 
 
-def _index(requests):
+def _index(ledger):
     """Every entry is found in its bucket once, nothing else is; children are as many as say so."""
-    b = requests.blocks
+    b = ledger.blocks
     n = b.n
     mask = len(b.bucket) - 1
     seen = bytearray(n)

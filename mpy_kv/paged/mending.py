@@ -1,7 +1,7 @@
 """After an exception within a call: counts, lists and the index made anew from the tables. Lent; allocates.
 
 The truth, which a call changes one entry at a time: which rows are open, their tables, what `undo` holds,
-shares and limits; of a block its serial number (0: not in the index), parent, ids, memory. `requests.state`
+shares and limits; of a block its serial number (0: not in the index), parent, ids, memory. `ledger.state`
 stays busy until all is mended, so that a mending cut short is begun again.
 """
 
@@ -29,14 +29,14 @@ _PINNED = const(3)
 # end of fields
 
 
-def mend(requests):
+def mend(ledger):
     """Leave everything sound. O(blocks + rows * pages)."""
-    order = _order(requests.blocks)
-    _rows(requests)
-    _index(requests)
-    _lists(requests.blocks, order)
-    _memory(requests.blocks)
-    requests.state[_BUSY] = 0
+    order = _order(ledger.blocks)
+    _rows(ledger)
+    _index(ledger)
+    _lists(ledger.blocks, order)
+    _memory(ledger.blocks)
+    ledger.state[_BUSY] = 0
 
 
 def _order(blocks):
@@ -53,48 +53,48 @@ def _order(blocks):
     return found + [i for i in range(blocks.n) if not seen[i]]
 
 
-def _rows(requests):
+def _rows(ledger):
     """References and what they are charged to, from the tables of the open rows."""
-    blocks = requests.blocks
-    n = requests.n
-    pages = requests.geometry.pages
-    state = requests.state
+    blocks = ledger.blocks
+    n = ledger.n
+    pages = ledger.geometry.pages
+    state = ledger.state
     for i in range(n):
-        blocks.ref[i] = requests.common[i] = 0
+        blocks.ref[i] = ledger.common[i] = 0
     state[_BOUND] = state[_COMMON] = state[_PINNED] = 0
-    for row in range(requests.rows):
-        requests.pinned[row] = 0
-    for row in range(requests.rows):
+    for row in range(ledger.rows):
+        ledger.pinned[row] = 0
+    for row in range(ledger.rows):
         cells = range(row * pages, (row + 1) * pages)
-        if not requests.open_rows[row]:
+        if not ledger.open_rows[row]:
             for c in cells:
-                requests.table[c] = n
-                requests.undo[c] = n + 1
-            requests.held[row] = requests.share[row] = requests.locked[row] = 0
+                ledger.table[c] = n
+                ledger.undo[c] = n + 1
+            ledger.held[row] = ledger.share[row] = ledger.locked[row] = 0
             continue
-        held = [requests.table[c] for c in cells] + [requests.undo[c] for c in cells]
+        held = [ledger.table[c] for c in cells] + [ledger.undo[c] for c in cells]
         held = [i for i in held if i < n]
-        requests.held[row] = len(held)
-        share = requests.share[row]
+        ledger.held[row] = len(held)
+        share = ledger.share[row]
         if share:
             state[_BOUND] += max(share, len(held))
         for i in held:
             blocks.ref[i] += 1
             if not share:
-                if requests.common[i] == 0:
+                if ledger.common[i] == 0:
                     state[_COMMON] += 1
-                requests.common[i] += 1
-        if row >= requests.max_requests:
+                ledger.common[i] += 1
+        if row >= ledger.max_requests:
             state[_PINNED] += len(held)
-    for row in range(requests.max_requests, requests.rows):
-        by = requests.pin_row[row]
-        if requests.open_rows[row] and requests.gen[by] == requests.pin_gen[row]:
-            requests.pinned[by] += requests.held[row]
+    for row in range(ledger.max_requests, ledger.rows):
+        by = ledger.pin_row[row]
+        if ledger.open_rows[row] and ledger.gen[by] == ledger.pin_gen[row]:
+            ledger.pinned[by] += ledger.held[row]
 
 
-def _index(requests):
+def _index(ledger):
     """Buckets and children, from the blocks that have a serial number."""
-    blocks = requests.blocks
+    blocks = ledger.blocks
     n = blocks.n
     mask = len(blocks.bucket) - 1
     for b in range(mask + 1):
@@ -118,10 +118,10 @@ def _index(requests):
     blocks.meta[_SERIAL] = max(blocks.meta[_SERIAL], last)
 
 
-def prune(requests):
+def prune(ledger):
     """Free the reusable blocks that no chain from a root leads to any more. O(blocks). What leads to a
     referenced block that is lost so is lost too, until it is let go of and this is called again."""
-    blocks = requests.blocks
+    blocks = ledger.blocks
     n = blocks.n
     known = bytearray(n)  # 1: found from a root, 2: not
     for i in range(n):
@@ -133,7 +133,7 @@ def prune(requests):
                 break
             path.append(i)
             under = blocks.parent[i]
-            serials, at = (blocks.serial, under) if under >= 0 else (requests.salt_serial, -1 - under)
+            serials, at = (blocks.serial, under) if under >= 0 else (ledger.salt_serial, -1 - under)
             if serials[at] != blocks.pserial[i]:
                 found = 2
                 break

@@ -29,12 +29,12 @@ _IDS_AT = const(7)
 
 
 class Pages(Ring):
-    """By the table of a row of `requests`, which begins at `base`; own: what the Request knows."""
+    """By the table of a row of the ledger, which begins at `base`; own: what the Request knows."""
 
-    def __init__(self, requests, base, own, one):
-        self.geometry = requests.geometry
+    def __init__(self, ledger, base, own, one):
+        self.geometry = ledger.geometry
         self.floor = 0
-        self._requests = requests
+        self._ledger = ledger
         self._base = base
         self._own = own
         self._e = one.e
@@ -49,10 +49,10 @@ class Pages(Ring):
         page = p // t
         if page >= g.sink_pages:
             page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
-        requests = self._requests
-        i = requests.table[self._base + page]
+        ledger = self._ledger
+        i = ledger.table[self._base + page]
         own[_IDS_AT] = i * t
-        place = requests.blocks.at[i]
+        place = ledger.blocks.at[i]
         if place != own[_AIMED]:
             own[_AIMED] = -1
             codes = self._codes
@@ -71,9 +71,9 @@ class Pages(Ring):
         t = g.block_tokens
         sinks = g.sinks
         row = a[_ROW]
-        requests = self._requests
-        table = requests.table
-        places = requests.blocks.at
+        ledger = self._ledger
+        table = ledger.table
+        places = ledger.blocks.at
         base = self._base
         j = _RUN
         total = 0

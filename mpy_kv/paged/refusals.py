@@ -26,25 +26,25 @@ def unplaced(position):
 
 
 def _no_room(request, why, needed, free):
-    requests = request.requests
+    ledger = request.ledger
     raise NoRoom(
         why,
         needed,
         max(free, 0),
-        evictable=requests.blocks.meta[_REUSABLE],
-        pinned=requests.state[_PINNED],
+        evictable=ledger.blocks.meta[_REUSABLE],
+        pinned=ledger.state[_PINNED],
         unit="blocks",
     )
 
 
 def limit(request, new):
-    requests = request.requests
-    most = requests.limit[request.row]
+    ledger = request.ledger
+    most = ledger.limit[request.row]
     _no_room(
         request,
         "limit_tokens allows this request %d blocks" % most,
         new,
-        most - requests.held[request.row],
+        most - ledger.held[request.row],
     )
 
 
@@ -53,5 +53,5 @@ def room(request, new):
         request,
         "others hold or have reserved the rest: close requests or give more blocks",
         new,
-        request.requests.room(request.row),
+        request.ledger.room(request.row),
     )

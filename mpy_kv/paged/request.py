@@ -53,13 +53,13 @@ class Request(Sequence):
 
     Every method refuses (BadHandle) once the request is closed."""
 
-    def __init__(self, requests, row, length, root):
-        g = requests.geometry
+    def __init__(self, ledger, row, length, root):
+        g = ledger.geometry
         own = self._own = array("i", [0] * _PLACES)
         own[_AIMED] = -1
-        own[_ID_BITS] = 29 if requests.wide_ids else 16
+        own[_ID_BITS] = 29 if ledger.wide_ids else 16
         base = self._base = row * g.pages
-        like = requests.attention
+        like = ledger.attention
         one = Attention(
             g,
             like.kernels,
@@ -71,10 +71,10 @@ class Request(Sequence):
             like.q_shift,
             like.out_shift,
         )
-        Sequence.__init__(self, g, [one] * g.layers, Pages(requests, base, own, one))
-        self.requests = requests
+        Sequence.__init__(self, g, [one] * g.layers, Pages(ledger, base, own, one))
+        self.ledger = ledger
         self.row = row
-        self.gen = requests.gen[row]
+        self.gen = ledger.gen[row]
         self.length = length
         self._turn[_HIGH] = length
         self._root = root
@@ -85,24 +85,24 @@ class Request(Sequence):
         self._alive()
         lend("mpy_kv.audit").check_place(self, layer, which, position)
         g = self.geometry
-        requests = self.requests
-        block = requests.n
+        ledger = self.ledger
+        block = ledger.n
         if g.capacity is None or position < g.capacity:
-            block = requests.table[self._base + g.entry(position // g.block_tokens)]
-        if block == requests.n:
+            block = ledger.table[self._base + g.entry(position // g.block_tokens)]
+        if block == ledger.n:
             lend("mpy_kv.paged.refusals").unplaced(position)
-        return g.place(requests.blocks.at[block] + self.attention[layer].codes[layer], which, position)
+        return g.place(ledger.blocks.at[block] + self.attention[layer].codes[layer], which, position)
 
     # The step
 
     @micropython.native
     def _begin(self, n):
         """Begin a step of n tokens: first make its pages this request's own."""
-        requests = self.requests
-        if requests.gen[self.row] != self.gen:
+        ledger = self.ledger
+        if ledger.gen[self.row] != self.gen:
             self._refuse_closed()
-        if requests.state[_BUSY]:
-            self.requests.mend()
+        if ledger.state[_BUSY]:
+            self.ledger.mend()
         turn = self._turn
         one = self.attention[0]
         one.runs_of = -1  # tables change between steps, and blocks may move
@@ -119,9 +119,9 @@ class Request(Sequence):
             page = p // g.block_tokens
             if page >= g.sink_pages:
                 page = g.sink_pages + (page - g.sink_pages) % g.ring_pages
-            i = requests.table[self._base + page]
-            blocks = requests.blocks
-            if i != requests.n and blocks.ref[i] == 1 and blocks.serial[i] == 0:
+            i = ledger.table[self._base + page]
+            blocks = ledger.blocks
+            if i != ledger.n and blocks.ref[i] == 1 and blocks.serial[i] == 0:
                 own = self._own
                 if blocks.at[i] != own[_AIMED]:
                     Sequence._begin(self, n)
@@ -147,12 +147,12 @@ class Request(Sequence):
     @micropython.native
     def _own_pages(self, p, n):
         """Have a block of its own for every page that tokens p .. p + n - 1 are written to."""
-        requests = self.requests
-        blocks = requests.blocks
+        ledger = self.ledger
+        blocks = ledger.blocks
         g = self.geometry
         t = g.block_tokens
-        table = requests.table
-        none = requests.n
+        table = ledger.table
+        none = ledger.n
         ref = blocks.ref
         serial = blocks.serial
         row = self.row
@@ -164,7 +164,7 @@ class Request(Sequence):
         most += g.ring_pages - 1
         if last > most:
             last = most  # the entries further on are the same ones again
-        room = requests.room(row)
+        room = ledger.room(row)
         new = 0
         copied = 0
         found = 0
@@ -181,24 +181,24 @@ class Request(Sequence):
             elif serial[i]:
                 found += 1
             j += 1
-        if requests.held[row] + new > requests.limit[row]:
+        if ledger.held[row] + new > ledger.limit[row]:
             self._refuse_limit(new)
         keep = 1
         if new + copied > room:
             # With a share, a copy of a shared block may be had for the reference that is given up for it.
-            if requests.share[row] and new <= room:
+            if ledger.share[row] and new <= room:
                 keep = 0
             else:
                 self._refuse_room(new + copied)
         if new + copied + found > room:
             found = 0  # these leave the index and are written in place
         self._own[_SINCE] = p
-        requests.state[_BUSY] = 1
+        ledger.state[_BUSY] = 1
         if not blocks.secure(new + copied + found):
             found = 0
             if not blocks.secure(new + copied):
-                requests.state[_BUSY] = 0
-                requests.refuse_pool(new + copied)
+                ledger.state[_BUSY] = 0
+                ledger.refuse_pool(new + copied)
         lowest = self.placement.low(p + 1)
         j = first
         while j <= last:
@@ -210,16 +210,16 @@ class Request(Sequence):
                     old = j - g.ring_pages
             self._own_page(self._base + e, found, keep, old == first or (old + 1) * t > lowest)
             j += 1
-        requests.state[_BUSY] = 0
+        ledger.state[_BUSY] = 0
 
     @micropython.native
     def _own_page(self, cell, spare, keep, seen):
         """One entry of the table. spare: a block the index finds may be replaced; keep: what is replaced
         stays in `undo`; seen: its tokens are still needed."""
-        requests = self.requests
-        blocks = requests.blocks
-        none = requests.n
-        table = requests.table
+        ledger = self.ledger
+        blocks = ledger.blocks
+        none = ledger.n
+        table = ledger.table
         i = table[cell]
         if i != none and blocks.ref[i] == 1:
             if not blocks.serial[i]:
@@ -230,11 +230,11 @@ class Request(Sequence):
         if i == none:
             keep = 1
         elif not keep:
-            requests.drop(self.row, i)
-        new = requests.take(self.row)
+            ledger.drop(self.row, i)
+        new = ledger.take(self.row)
         if i != none and seen:
             words = self.geometry.block_bytes >> 2
-            move_down(blocks.at[new], blocks.at[i], words, self.buffer)  # or up: they lie apart
+            move_down(blocks.at[new], blocks.at[i], words, ledger.buffer)  # or up: they lie apart
             t = blocks.block_tokens
             ids = blocks.ids
             k = t
@@ -243,7 +243,7 @@ class Request(Sequence):
                 ids[new * t + k] = ids[i * t + k]
         if keep:
             self._own[_TOUCHED] += 1
-            requests.undo[cell] = i
+            ledger.undo[cell] = i
         table[cell] = new
 
     def _end(self):
@@ -256,10 +256,10 @@ class Request(Sequence):
     @micropython.native
     def _settle(self):
         """The step is over: what it replaced is given up."""
-        requests = self.requests
-        requests.state[_BUSY] = 1
-        none = requests.n
-        undo = requests.undo
+        ledger = self.ledger
+        ledger.state[_BUSY] = 1
+        none = ledger.n
+        undo = ledger.undo
         cell = self._base
         end = cell + self.geometry.pages
         while cell < end:
@@ -267,19 +267,19 @@ class Request(Sequence):
             if i <= none:
                 undo[cell] = none + 1
                 if i != none:
-                    requests.drop(self.row, i)
+                    ledger.drop(self.row, i)
             cell += 1
         self._own[_TOUCHED] = 0
-        requests.state[_BUSY] = 0
+        ledger.state[_BUSY] = 0
 
     @micropython.native
     def _restore(self):
         """The table as it was before the step."""
-        requests = self.requests
-        requests.state[_BUSY] = 1
-        none = requests.n
-        undo = requests.undo
-        table = requests.table
+        ledger = self.ledger
+        ledger.state[_BUSY] = 1
+        none = ledger.n
+        undo = ledger.undo
+        table = ledger.table
         cell = self._base
         end = cell + self.geometry.pages
         while cell < end:
@@ -289,10 +289,10 @@ class Request(Sequence):
                 table[cell] = i
                 undo[cell] = none + 1
                 if new != none:
-                    requests.drop(self.row, new)
+                    ledger.drop(self.row, new)
             cell += 1
         self._own[_TOUCHED] = 0
-        requests.state[_BUSY] = 0
+        ledger.state[_BUSY] = 0
 
     def abort(self):
         """Forget the uncommitted step: the table, and what is free, are as before it; but where a share was
@@ -318,7 +318,7 @@ class Request(Sequence):
         if ids is not None and own[_KNOWN] == p and (self.placement.floor == 0 or not self._blind(p)):
             slot = self.attention[0].e[_E_SLOT]
             if one and slot + 1 != self.geometry.block_tokens:
-                self.requests.blocks.ids[own[_IDS_AT] + slot] = ids
+                self.ledger.blocks.ids[own[_IDS_AT] + slot] = ids
                 own[_KNOWN] = p + 1
             else:
                 self._note(p, n, ids)
@@ -334,7 +334,7 @@ class Request(Sequence):
         return self.placement.floor > low
 
     def _check_ids(self, ids, n):
-        lend("mpy_kv.paged.opening").check_ids(ids, n, self.requests.wide_ids)
+        lend("mpy_kv.paged.opening").check_ids(ids, n, self.ledger.wide_ids)
 
     @micropython.native
     def _note(self, p, n, ids):
@@ -343,8 +343,8 @@ class Request(Sequence):
         t = g.block_tokens
         if n > g.ring_pages * t - t:
             return  # their blocks may be gone: nothing from here on can be found
-        requests = self.requests
-        known = requests.blocks.ids
+        ledger = self.ledger
+        known = ledger.blocks.ids
         one = type(ids) is int
         k = 0
         while k < n:
@@ -352,7 +352,7 @@ class Request(Sequence):
             e = page
             if e >= g.sink_pages:
                 e = g.sink_pages + (e - g.sink_pages) % g.ring_pages
-            i = requests.table[self._base + e]
+            i = ledger.table[self._base + e]
             slot = (p + k) % t
             known[i * t + slot] = ids if one else ids[k]
             k += 1
@@ -363,8 +363,8 @@ class Request(Sequence):
     @micropython.native
     def _enter(self, cell, i):
         """Enter the full block of a cell; where the index has its like, that one is held instead."""
-        requests = self.requests
-        blocks = requests.blocks
+        ledger = self.ledger
+        blocks = ledger.blocks
         own = self._own
         under = own[_CHAIN]
         if under >= 0 and blocks.serial[under] != own[_CHAIN_SERIAL]:
@@ -372,15 +372,15 @@ class Request(Sequence):
         t = blocks.block_tokens
         h = blocks.hash_of(own[_CHAIN_HASH], blocks.ids, i * t)
         like = blocks.find(under, own[_CHAIN_SERIAL], h, blocks.ids, i * t)
-        requests.state[_BUSY] = 1
+        ledger.state[_BUSY] = 1
         if like < 0:
             blocks.enter(under, own[_CHAIN_SERIAL], h, i)
         else:
-            requests.hold(self.row, like)
-            requests.table[cell] = like
-            requests.drop(self.row, i)
+            ledger.hold(self.row, like)
+            ledger.table[cell] = like
+            ledger.drop(self.row, i)
             i = like
-        requests.state[_BUSY] = 0
+        ledger.state[_BUSY] = 0
         own[_CHAIN_HASH] = h
         own[_CHAIN_SERIAL] = blocks.serial[i]
         own[_CHAIN] = i
@@ -390,7 +390,7 @@ class Request(Sequence):
     def rollback(self, n):
         """As KVCache.rollback; pages that hold no token any more are given back."""
         self._alive()
-        self.requests.mend()
+        self.ledger.mend()
         before = self.length
         Sequence.rollback(self, n)
         g = self.geometry
@@ -410,11 +410,11 @@ class Request(Sequence):
     @micropython.native
     def _shed(self, first, last):
         """Give back the pages first .. last, newest first."""
-        requests = self.requests
-        requests.state[_BUSY] = 1
+        ledger = self.ledger
+        ledger.state[_BUSY] = 1
         g = self.geometry
-        table = requests.table
-        none = requests.n
+        table = ledger.table
+        none = ledger.n
         while last >= first:
             e = last
             if e >= g.sink_pages:
@@ -422,28 +422,28 @@ class Request(Sequence):
             i = table[self._base + e]
             if i != none:
                 table[self._base + e] = none
-                requests.drop(self.row, i)
+                ledger.drop(self.row, i)
             last -= 1
-        requests.state[_BUSY] = 0
+        ledger.state[_BUSY] = 0
 
     @micropython.native
     def _know(self, length):
         """The ids of `length` tokens are known: find the end of their chain."""
-        requests = self.requests
-        blocks = requests.blocks
+        ledger = self.ledger
+        blocks = ledger.blocks
         g = self.geometry
         own = self._own
         own[_KNOWN] = -1
         page = length // g.block_tokens - 1
         if page < 0:
             own[_CHAIN] = -1 - self._root
-            own[_CHAIN_SERIAL] = requests.salt_serial[self._root]
-            own[_CHAIN_HASH] = requests.root_hash
+            own[_CHAIN_SERIAL] = ledger.salt_serial[self._root]
+            own[_CHAIN_HASH] = ledger.root_hash
         else:
             if self.placement.lost(self._turn[_HIGH]) > page * g.block_tokens and page >= g.sink_pages:
                 return
-            i = requests.table[self._base + g.entry(page)]
-            if i == requests.n or not blocks.serial[i]:
+            i = ledger.table[self._base + g.entry(page)]
+            if i == ledger.n or not blocks.serial[i]:
                 return
             own[_CHAIN] = i
             own[_CHAIN_SERIAL] = blocks.serial[i]
@@ -480,21 +480,21 @@ class Request(Sequence):
     def lock(self):
         """Guard the request against close; idempotent."""
         self._alive()
-        self.requests.locked[self.row] = 1
+        self.ledger.locked[self.row] = 1
 
     def unlock(self):
         self._alive()
-        self.requests.locked[self.row] = 0
+        self.ledger.locked[self.row] = 0
 
     def close(self):
         """Give everything back. Blocks that are in the index stay reusable, the tail of the chain to go
         first. Locked if it is; BadHandle the second time."""
         self._alive()
-        requests = self.requests
-        if requests.locked[self.row]:
+        ledger = self.ledger
+        if ledger.locked[self.row]:
             self._refuse_locked()
         self.abort()
-        requests.release(self.row, (self.length - 1) // self.geometry.block_tokens)
+        ledger.release(self.row, (self.length - 1) // self.geometry.block_tokens)
 
     def _refuse(self, what, *about):
         if self.closed():
@@ -506,13 +506,13 @@ class Request(Sequence):
         return Sequence._visible_count(self)
 
     def closed(self):
-        return self.requests.gen[self.row] != self.gen
+        return self.ledger.gen[self.row] != self.gen
 
     def _alive(self):
-        if self.requests.gen[self.row] != self.gen:
+        if self.ledger.gen[self.row] != self.gen:
             self._refuse_closed()
-        if self.requests.state[_BUSY]:
-            self.requests.mend()
+        if self.ledger.state[_BUSY]:
+            self.ledger.mend()
 
     def _refuse_closed(self):
         lend("mpy_kv.paged.refusals").closed(self)

@@ -178,15 +178,15 @@ class Paged:
         if not self.draw() & 7:
             token = 2
         cell = self.cell(request)
-        block = requests.table[cell]
-        entries = requests.blocks.meta[_ENTRIES]
-        kind = PLAIN if requests.undo[cell] == requests.n + 1 else REPLACED
+        block = requests._ledger.table[cell]
+        entries = requests._ledger.blocks.meta[_ENTRIES]
+        kind = PLAIN if requests._ledger.undo[cell] == requests._ledger.n + 1 else REPLACED
         start = go()
         request.commit(token)
         n = stop(start)
-        if requests.blocks.meta[_ENTRIES] > entries:
+        if requests._ledger.blocks.meta[_ENTRIES] > entries:
             kind = FULL
-        elif requests.table[cell] != block:
+        elif requests._ledger.table[cell] != block:
             kind = LIKE
         records[kind].note(n)
 
@@ -200,19 +200,19 @@ class Paged:
     def kind(self, request):
         """What its next append will find; -1: no room for it."""
         requests = self.requests
-        blocks = requests.blocks
+        blocks = requests._ledger.blocks
         slot = request.length % self.geometry.block_tokens
-        i = requests.table[self.cell(request)]
-        if i != requests.n and blocks.ref[i] == 1 and blocks.serial[i] == 0:
+        i = requests._ledger.table[self.cell(request)]
+        if i != requests._ledger.n and blocks.ref[i] == 1 and blocks.serial[i] == 0:
             return WITHIN if slot else FREE
-        room = requests.room(request.row)
+        room = requests._ledger.room(request.row)
         if room < 1:
-            if i != requests.n and blocks.ref[i] == 1:
+            if i != requests._ledger.n and blocks.ref[i] == 1:
                 return OWN
             return -1
         if slot:
             return COPY
-        return EVICT if blocks.meta[_TOP] == requests.n else FREE
+        return EVICT if blocks.meta[_TOP] == requests._ledger.n else FREE
 
     def check(self):
         return self.requests.check()

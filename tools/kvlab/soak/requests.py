@@ -458,7 +458,7 @@ class TenantSubject(RequestSubject):
         for handle, data in self.others.items():
             at = self.pool.offset(handle)
             self.expect(self.requests.buffer[at : at + len(data)] == data, "bytes of somebody else changed")
-        blocks = self.requests.blocks
+        blocks = self.requests._ledger.blocks
         used = self.pool.stats()["used_blocks"] - len(self.others)
         held = sum(handle >= 0 for handle in blocks.handle)
         self.expect(used == held, f"{used} blocks of the pool are the requests', who have {held}")
