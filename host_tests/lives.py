@@ -24,20 +24,20 @@ from mpy_kv.admission import admission
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.admission.waiting import Gate
 from mpy_kv.arena import Arena
-from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import KVError, NoRoom, StepError
 from mpy_kv.eviction.tokens import params as T
+from mpy_kv.int4_blocks import SealedCache, SealedGeometry
 from mpy_kv.kernels import params as P
-from mpy_kv.kernels.family import KernelSet
 from mpy_kv.kernels.int4 import params as P4
-from mpy_kv.mixed import MixedCache, MixedGeometry
+from mpy_kv.kernels.kernel_registry import KernelSet
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.per_layer import MixedCache, MixedGeometry
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
-from mpy_kv.sealed import SealedCache, SealedGeometry
+from mpy_kv.token_eviction import BudgetCache
 
 META, STATE = tables.of("blocks"), tables.of("requests")
 

@@ -1,7 +1,7 @@
 """An exception at any line of a cache, or at any kernel call, leaves the committed tokens as they were.
 
 Exceptions come from a trace function (before each line that cache.py, sequence.py,
-attention.py and audit.py execute) and from a
+attention.py and inspect.py execute) and from a
 kernel set that raises before or after each of its calls. Afterwards the old length and the old tokens must be
 there, and the step repeated must give the bytes and outputs of an undisturbed run.
 """
@@ -23,12 +23,12 @@ from kv_reference import Layout
 from sampling import Sampled
 
 import mpy_kv.attention
-import mpy_kv.audit
 import mpy_kv.cache
+import mpy_kv.inspect
 import mpy_kv.sequence
 from mpy_kv import Geometry, KVCache, kernels
 
-FILES = (*(m.__file__ for m in (mpy_kv.cache, mpy_kv.sequence, mpy_kv.attention, mpy_kv.audit)),)
+FILES = (*(m.__file__ for m in (mpy_kv.cache, mpy_kv.sequence, mpy_kv.attention, mpy_kv.inspect)),)
 SHAPE: dict[str, Any] = {"layers": 3, "heads": 1, "kv_heads": 1, "head_dim": 4, "group": 4}
 WINDOW, SINKS = 4, 2
 

@@ -13,9 +13,9 @@ import pytest
 
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import BadArgument, OutOfRange
-from mpy_kv.mixed import MixedGeometry
+from mpy_kv.int4_blocks import SealedGeometry
 from mpy_kv.paged import PagedGeometry
-from mpy_kv.sealed import SealedGeometry
+from mpy_kv.per_layer import MixedGeometry
 
 DEVICE = Path(__file__).parent / "device"
 sys.path.insert(0, str(DEVICE))

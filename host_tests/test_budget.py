@@ -16,13 +16,13 @@ from test_attention import LIMIT
 
 from kvlab.element_types import NAMES, SEALED
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import BadArgument, CacheFull, StepError
 from mpy_kv.eviction import tokens
 from mpy_kv.eviction.tokens import params as T
-from mpy_kv.kernels.family import KernelSet
+from mpy_kv.int4_blocks import SealedGeometry
+from mpy_kv.kernels.kernel_registry import KernelSet
 from mpy_kv.paged import PagedGeometry
-from mpy_kv.sealed import SealedGeometry
+from mpy_kv.token_eviction import BudgetCache
 
 SHAPE: dict[str, Any] = {"layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 8}
 WIDTH, Q_ROW = 16, 32
@@ -373,7 +373,7 @@ ALLOCATION = """
 import gc, json, micropython
 from array import array
 from mpy_kv import Geometry
-from mpy_kv.budget import BudgetCache
+from mpy_kv.token_eviction import BudgetCache
 LAYERS = 6
 N = 24
 k, q, out = array("h", range(32)), array("h", range(64)), array("h", [0] * 64)

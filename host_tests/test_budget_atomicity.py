@@ -1,8 +1,8 @@
 """An exception before any line of a BudgetCache leaves the tokens, their worth and all counts as they were,
 or as the call was to make them. Whatever comes next is what would have come without it.
 
-Lines are those of mpy_kv/budget, sequence.py and the plain kernels of the policies; each is cut where it runs
-first and where it runs last.
+Lines are those of mpy_kv/token_eviction, sequence.py and the plain kernels of the policies; each is cut where
+it runs first and where it runs last.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sampling import Sampled
 from test_budget import Fed
 
 import mpy_kv.attention
-import mpy_kv.budget
 import mpy_kv.eviction.tokens
 import mpy_kv.sequence
+import mpy_kv.token_eviction
 from mpy_kv.errors import StepError
 from mpy_kv.eviction.tokens import params as T
 
 FILES = (
-    str(Path(mpy_kv.budget.__file__).parent),
+    str(Path(mpy_kv.token_eviction.__file__).parent),
     mpy_kv.sequence.__file__,
     mpy_kv.attention.__file__,
     str(Path(mpy_kv.eviction.tokens.__file__).with_name("plain.py")),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mpy_kv import cache_for, geometry_for, kernels
-from mpy_kv.budget import BudgetCache
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.token_eviction import BudgetCache
 
 SHAPE = {"layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 8}
 FLOATS = {"kv_shift": None, "q_shift": None, "out_shift": None}

@@ -12,9 +12,9 @@ from known_cases import RUNTIMES, result
 from kvlab.element_types import NAMES
 from mpy_kv import Geometry, KVCache, geometry_for, kernels
 from mpy_kv.errors import BadArgument, CacheFull, KVError
-from mpy_kv.mixed import MixedGeometry
+from mpy_kv.int4_blocks import SealedGeometry
 from mpy_kv.paged import PagedGeometry
-from mpy_kv.sealed import SealedGeometry
+from mpy_kv.per_layer import MixedGeometry
 
 everywhere = pytest.mark.parametrize("runtime", RUNTIMES)
 

@@ -19,13 +19,15 @@ from field_tables import tables
 from mpy_kv import eviction
 from mpy_kv.admission import admission, predictor
 from mpy_kv.arena import Arena
-from mpy_kv.eviction import lfu, lru, policy, s3fifo, sieve
+from mpy_kv.eviction import lfu, policy, s3fifo, sieve
+from mpy_kv.eviction import linked_list as lru
 from mpy_kv.eviction.tokens import FAMILY, selfcheck
 from mpy_kv.eviction.tokens import params as tokens
-from mpy_kv.kernels.family import KernelSet
-from mpy_kv.paged import ledger, opening, prefix
+from mpy_kv.int4_blocks import geometry as sealed_geometry
+from mpy_kv.kernels.kernel_registry import KernelSet
+from mpy_kv.paged import admit_request as opening
+from mpy_kv.paged import ledger, prefix
 from mpy_kv.pools import batch, fixed, region, slab, slab_make, slab_region, units, units_make
-from mpy_kv.sealed import geometry as sealed_geometry
 
 ROOT = Path(mpy_kv.__file__).parent
 META = tables.of("fixed")
@@ -46,9 +48,9 @@ def constants(file: str) -> dict[str, int]:
 OTHERS = {
     "admission/admission.py": {"_WRAP": (1 << 30) - 1},
     "attention.py": {"_MASK": 0x00FF00FF},
-    "budget/cache.py": {"_END": 1 << 29},
-    "sealed/cache.py": {"_BLOCK": 16, "_SHIFT": 4},
-    "sealed/blocks.py": {"_BLOCK": 16, "_SHIFT": 4},
+    "token_eviction/cache.py": {"_END": 1 << 29},
+    "int4_blocks/cache.py": {"_BLOCK": 16, "_SHIFT": 4},
+    "int4_blocks/blocks.py": {"_BLOCK": 16, "_SHIFT": 4},
 }
 
 
@@ -97,7 +99,7 @@ DEFAULTS = {
         )
     },
     "pools.slab.SlabPool._refuse_room": {"n": 1},
-    "pools.refusals.full": {"n": 1},
+    "pools.raise_errors.full": {"n": 1},
     "eviction.lfu.LFU": {"most_count": 255},
     "eviction.hybrid.Hybrid": {"window": None, "most_count": 255},
     "eviction.s3fifo.S3FIFO": {"small": None, "ghosts": None},
@@ -107,16 +109,16 @@ DEFAULTS = {
     "sequence.Sequence.attend": {"q_sinks": None, "n": 1},
     "sequence.Sequence.sink_query_position": {"i": 0},
     "cache.KVCache": {"buffer": None, "kv_shift": None, "q_shift": None, "out_shift": None, "kernels": None},
-    "budget.BudgetCache": {
+    "token_eviction.BudgetCache": {
         "buffer": None, "kv_shift": None, "q_shift": None, "out_shift": None, "kernels": None,
         "policy": "window-lru", "recent": None,
     },
-    "budget.BudgetCache.compress": {"recent": 0},
-    "budget.shrinking.keep_count": {"whole": 1},
-    "mixed.MixedGeometry": {
+    "token_eviction.BudgetCache.compress": {"recent": 0},
+    "token_eviction.compression.keep_count": {"whole": 1},
+    "per_layer.MixedGeometry": {
         "window": None, "sinks": None, "capacity": None, "group": None, "group_limit": 32,
     },
-    "sealed.SealedGeometry": {
+    "int4_blocks.SealedGeometry": {
         "window": None, "sinks": None, "capacity": None, "codec": "int4", "group": None, "group_limit": 32,
     },
     "paged.PagedGeometry": {

@@ -13,9 +13,9 @@ from kvlab.element_types import NAMES
 from kvlab.models.llama2c import Config
 from kvlab.plan import measure, planner, program, targets
 from kvlab.plan.planner import Question
-from mpy_kv.budget import setup
 from mpy_kv.eviction.tokens import POLICIES
 from mpy_kv.geometry import Geometry
+from mpy_kv.token_eviction import setup
 
 # float32 is for reference: its plain kernels allocate as they go, and take what room there is.
 TYPES = [codec for codec in NAMES if codec != "float32"]

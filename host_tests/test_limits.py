@@ -16,22 +16,22 @@ from field_tables import tables
 from mpy_kv import Geometry, KVCache, kernels, sequence
 from mpy_kv.admission import admission
 from mpy_kv.admission.admission import MOST_TICKETS, Admission
-from mpy_kv.admission.audit import refuse_request
+from mpy_kv.admission.inspect import refuse_request
 from mpy_kv.admission.predictor import LengthPredictor
 from mpy_kv.arena import Arena
-from mpy_kv.budget import BudgetCache
 from mpy_kv.cache import Ring
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, NoRoom, PoolFull, StepError
+from mpy_kv.int4_blocks import SealedCache, SealedGeometry
 from mpy_kv.kernels import params
-from mpy_kv.mixed import MixedCache
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.per_layer import MixedCache
 from mpy_kv.pools import fixed
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
-from mpy_kv.sealed import SealedCache, SealedGeometry
+from mpy_kv.token_eviction import BudgetCache
 
 META, RECORD = tables.of("slab_pool"), tables.of("record")
 BLOCKS, STATE = tables.of("blocks"), tables.of("requests")

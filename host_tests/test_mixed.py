@@ -25,7 +25,7 @@ from kvlab.element_types import NAMES
 from mpy_kv import Geometry, KVCache, cache_for, geometry_for, kernels
 from mpy_kv.errors import BadArgument, StepError
 from mpy_kv.kernels import params
-from mpy_kv.mixed import MixedCache, MixedGeometry
+from mpy_kv.per_layer import MixedCache, MixedGeometry
 
 TYPES = [name for name in NAMES if name not in ("int4", "float32")]
 SHAPES = {

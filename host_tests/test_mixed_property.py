@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kvlab.element_types import NAMES
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import CacheFull, KVError, OutOfRange, StepError
-from mpy_kv.mixed import MixedCache, MixedGeometry
+from mpy_kv.per_layer import MixedCache, MixedGeometry
 
 TYPES = [name for name in NAMES if name not in ("int4", "float32")]
 LAYERS = 3

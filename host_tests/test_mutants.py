@@ -194,8 +194,8 @@ def test_a_default_concerns_all_tests_of_its_file() -> None:
 
 def test_files_that_are_broken_and_asked() -> None:
     names = [f.relative_to(ROOT).as_posix() for f in plan.broken(ROOT)]
-    for part in ("pools/fixed", "paged/prefix", "eviction/lru", "admission/admission", "sealed/cache",
-                 "budget/cache", "sequence", "cache", "mixed"):  # fmt: skip
+    for part in ("pools/fixed", "paged/prefix", "eviction/linked_list", "admission/admission",
+                 "int4_blocks/cache", "token_eviction/cache", "sequence", "cache", "per_layer"):  # fmt: skip
         assert f"mpy_kv/{part}.py" in names
     assert len(plan.tests(ROOT)) > 20
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpy_kv import sources
-from mpy_kv.kernels import family
+from mpy_kv.kernels import kernel_registry as family
 
 SOURCE = '''"""A file of kernels."""
 

@@ -28,7 +28,7 @@ from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom, StepError
 from mpy_kv.kernels import params
 from mpy_kv.paged import PagedGeometry, Requests
-from mpy_kv.paged.mending import mend, prune
+from mpy_kv.paged.recovery import mend, prune
 from mpy_kv.pools.buddy import BuddyPool
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.region import RegionPool

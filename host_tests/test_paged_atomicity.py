@@ -19,7 +19,7 @@ from mpy_kv.paged.request import Request
 
 PACKAGE = str(Path(mpy_kv.__file__).parent)
 # Kernels are one call each on a board; test_atomicity.py breaks them off too.
-LEFT_OUT = tuple(str(Path(PACKAGE) / name) for name in ("kernels", "audit.py", "paged/audit.py"))
+LEFT_OUT = tuple(str(Path(PACKAGE) / name) for name in ("kernels", "inspect.py", "paged/inspect.py"))
 
 
 World = tuple[Requests, list[Request]]

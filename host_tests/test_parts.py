@@ -94,10 +94,15 @@ def test_every_registry_is_known() -> None:
         for node in ast.walk(ast.parse(closure.find(name).read_text())):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
-            if node.func.id in ("lend", "__import__") and not isinstance(node.args[0], ast.Constant):
+            if node.func.id in ("load_module", "__import__") and not isinstance(node.args[0], ast.Constant):
                 found.add(name)
     # These four load what they are told to: what a family does is followed, the others are called by name.
-    general = {"mpy_kv.lend", "mpy_kv.port", "mpy_kv.kernels.family", "mpy_kv.kernels.variant"}
+    general = {
+        "mpy_kv.transient",
+        "mpy_kv.port",
+        "mpy_kv.kernels.kernel_registry",
+        "mpy_kv.kernels.derived_kernels",
+    }
     assert found == general | set(REGISTRIES)
 
 
@@ -107,8 +112,8 @@ def test_every_registry_is_known() -> None:
 def test_a_ring_of_int8_needs_none_of_the_rest() -> None:
     names = closure.of_parts([], "stories")
     assert {name.split(".")[1] for name in names if name.count(".") and name.startswith("mpy_kv")} == {
-        *("arena", "attention", "audit", "cache", "choose", "codecs", "errors", "geometry", "kernels"),
-        *("lend", "pools", "port", "refusals", "selfcheck", "sequence", "setup", "sources"),
+        *("arena", "attention", "inspect", "cache", "factory", "codecs", "errors", "geometry", "kernels"),
+        *("transient", "pools", "port", "raise_errors", "selfcheck", "sequence", "setup", "sources"),
     }
     assert modules(names) == set(closure.of_parts([])) == set(closure.of_parts(BASE))
     assert "stories.command" in names
@@ -116,13 +121,18 @@ def test_a_ring_of_int8_needs_none_of_the_rest() -> None:
 
 
 def test_an_import_in_a_function_is_followed_where_it_leads_to_no_part() -> None:
-    """lend() of what refuses and audits, in a method; kernels that a family finds in its folder."""
+    """load_module() of what refuses and audits, in a method; kernels that a family finds in its folder."""
     names = set(closure.of_parts([]))
-    assert {"mpy_kv.refusals", "mpy_kv.audit", "mpy_kv.pools.refusals", "mpy_kv.codecs.int8"} <= names
+    assert {
+        "mpy_kv.raise_errors",
+        "mpy_kv.inspect",
+        "mpy_kv.pools.raise_errors",
+        "mpy_kv.codecs.int8",
+    } <= names
     own = {f"mpy_kv.kernels.{name}" for name in closure.FAMILY if name != "selfcheck"}
     assert own | {"mpy_kv.selfcheck"} <= names
     assert "mpy_kv.pools.batch" not in names
-    assert {"mpy_kv.pools.viper", "mpy_kv.eviction.lru"} <= set(closure.of_parts(["paged"]))
+    assert {"mpy_kv.pools.viper", "mpy_kv.eviction.linked_list"} <= set(closure.of_parts(["paged"]))
 
 
 def test_of_a_package_that_is_on_the_way_no_kernels_come() -> None:
@@ -133,11 +143,11 @@ def test_of_a_package_that_is_on_the_way_no_kernels_come() -> None:
 
 
 def test_kernel_sets_are_left_out_by_name() -> None:
-    every = closure.of_parts(["budget"], "stories")
+    every = closure.of_parts(["token-eviction"], "stories")
     assert [name for name in every if name.endswith(".thumb")] == [
         *("mpy_kv.eviction.tokens.thumb", "mpy_kv.kernels.thumb", "stories.kernels.thumb")
     ]
-    assert closure.of_parts(["budget"], "stories", NATIVE) == [
+    assert closure.of_parts(["token-eviction"], "stories", NATIVE) == [
         name for name in every if not name.endswith(".thumb")
     ]
 
@@ -145,9 +155,9 @@ def test_kernel_sets_are_left_out_by_name() -> None:
 @pytest.mark.parametrize(
     ("parts", "more"),
     [
-        (["budget"], {"stories.budgets"}),
+        (["token-eviction"], {"stories.budgets"}),
         (["paged"], {"stories.many", "stories.shared"}),
-        (["int4", "mixed"], set()),
+        (["int4", "per-layer"], set()),
     ],
     ids=lambda x: "-".join(x) if isinstance(x, list) else None,
 )
@@ -158,15 +168,15 @@ def test_what_the_app_has_for_a_part(parts: list[str], more: set[str]) -> None:
 
 
 def test_each_module_is_counted_once() -> None:
-    names = closure.of_parts(["paged", "budget"], "stories")
-    owner = closure.owners(names, ["paged", "budget"])
+    names = closure.of_parts(["paged", "token-eviction"], "stories")
+    owner = closure.owners(names, ["paged", "token-eviction"])
     assert list(owner) == names
-    assert {owner[name] for name in names} == {*BASE, "paged", "budget", "viper", "thumb", "stories"}
+    assert {owner[name] for name in names} == {*BASE, "paged", "token-eviction", "viper", "thumb", "stories"}
     assert owner["mpy_kv.kernels.plain"] == owner["mpy_kv.codecs.int8"] == "int8"
     assert owner["mpy_kv.pools.fixed"] == owner["mpy_kv.sequence"] == "core"
-    assert owner["mpy_kv.eviction.tokens.plain"] == "budget"
+    assert owner["mpy_kv.eviction.tokens.plain"] == "token-eviction"
     assert owner["mpy_kv.eviction.tokens.viper"] == "viper"
-    assert owner["mpy_kv.eviction.lru"] == owner["mpy_kv.pools.moving"] == "paged"
+    assert owner["mpy_kv.eviction.linked_list"] == owner["mpy_kv.pools.moving"] == "paged"
 
 
 # Each part alone
@@ -195,7 +205,7 @@ IDLE = {
     "core": {"mpy_kv.pools"},
     "int8": {"mpy_kv.pools"},
     "float32": {"mpy_kv.kernels.float16"},
-    "budget": {"mpy_kv.eviction"},
+    "token-eviction": {"mpy_kv.eviction"},
     "paged": {"mpy_kv.eviction"},
     "admission": {"mpy_kv.admission", "mpy_kv.eviction"},
     **{part: {"mpy_kv.eviction.viper"} for part in ("evict-fifo", "evict-sieve", "evict-s3fifo")},
@@ -234,7 +244,7 @@ stories.main(sys.argv[2:], model=memoryview(open(sys.argv[1], "rb").read()), rep
 TOLD = {
     "ring": ([], []),
     "int4": (["--codec", "int4", "--window", 40], ["int4"]),
-    "policy": (["--policy", "lru-peak", "--budget", 20, "--codec", "float16"], ["budget", "float16"]),
+    "policy": (["--policy", "lru-peak", "--budget", 20, "--codec", "float16"], ["token-eviction", "float16"]),
     "requests": (["--requests", 2, "--prompt", "the lion", "--codec", "int8-int4"], ["paged", "int8-int4"]),
 }
 
@@ -299,7 +309,7 @@ def test_the_compiled_story_has_no_other_modules(story: Path, qemu, tmp_path: Pa
     words = [str(tmp_path / "model"), "--codec", "int4"]
     done = qemu.board.run(TELL, words, path=[story], timeout_s=120)
     assert done.status == 1
-    assert "ImportError: no module named 'mpy_kv.sealed'" in done.stdout + done.stderr
+    assert "ImportError: no module named 'mpy_kv.int4_blocks'" in done.stdout + done.stderr
 
 
 def test_bytes_of_the_compiled_story(story: Path) -> None:
@@ -320,9 +330,9 @@ def test_what_main_py_asks_for() -> None:
 
     assert of("sys.argv[1:], tokens=N") == []
     assert of("codec='int4', window=N") == ["int4"]
-    assert of("codec=['int8', 'sparse', 'int8']") == ["int8", "sparse", "mixed"]
+    assert of("codec=['int8', 'sparse', 'int8']") == ["int8", "sparse", "per-layer"]
     assert of("codec=None, policy=None") == []
-    assert of("budget=N, policy='lfu'") == ["budget", "budget"]
+    assert of("budget=N, policy='lfu'") == ["token-eviction", "token-eviction"]
     assert of("requests=N, shared_prefix=''") == ["paged"]
     assert of("codec=N") is None
     assert of("**options") is None
@@ -333,7 +343,7 @@ def test_what_main_py_asks_for() -> None:
 
 def test_what_options_ask_for() -> None:
     assert ask.of_options([], [], False) == []
-    assert ask.of_options(["int4"], ["lfu", "window"], True) == ["int4", "budget", "paged"]
+    assert ask.of_options(["int4"], ["lfu", "window"], True) == ["int4", "token-eviction", "paged"]
     assert ask.of_layers([]) == []
     assert ask.of_layers(["int4"] * 5) == ["int4"]
 
@@ -390,9 +400,12 @@ def test_deploy_copies_what_the_app_uses(dry) -> None:
     ("options", "parts"),
     [
         (["--codec", "int4", "--codec", "float16"], ["int4", "float16"]),
-        (["--policy", "lru-peak", "--policy", "lfu"], ["budget"]),
+        (["--policy", "lru-peak", "--policy", "lfu"], ["token-eviction"]),
         (["--requests", "--part", "admission"], ["admission", "paged"]),
-        (["--part", "evict-lfu", "--part", "mixed", "--codec", "sparse"], ["evict-lfu", "mixed", "sparse"]),
+        (
+            ["--part", "evict-lfu", "--part", "per-layer", "--codec", "sparse"],
+            ["evict-lfu", "per-layer", "sparse"],
+        ),
     ],
     ids=["codecs", "policies", "requests", "parts"],
 )
@@ -430,7 +443,7 @@ def test_deploy_copies_all(dry) -> None:
 def test_deploy_copies_the_element_types_of_the_model(dry, tmp_path: Path) -> None:
     (tmp_path / "typed.mkvm").write_bytes(typed("float16", "int8-int4"))
     figures, _ = dry("--model", tmp_path / "typed.mkvm")
-    assert set(figures["parts"]) == {"core", "int8", "float16", "int8-int4", "mixed"}
+    assert set(figures["parts"]) == {"core", "int8", "float16", "int8-int4", "per-layer"}
     (tmp_path / "alike.mkvm").write_bytes(typed("int4"))
     figures, _ = dry("--model", tmp_path / "alike.mkvm", "--codec", "sparse")
     assert set(figures["parts"]) == {"core", "int8", "int4", "sparse"}

@@ -17,7 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from field_tables import tables
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, Locked, PoolFull
-from mpy_kv.pools import batch, refusals
+from mpy_kv.pools import batch
+from mpy_kv.pools import raise_errors as refusals
 from mpy_kv.pools.fixed import FixedPool
 
 META = tables.of("fixed")

@@ -21,7 +21,7 @@ from kvlab.quality import cache, gate, ranges, score, text, trials
 from kvlab.quality.harness import Harness
 from kvlab.quality.kinds import CODECS, Arrangement
 from kvlab.quality.score import Sums, compare, figures
-from mpy_kv.mixed import MixedGeometry
+from mpy_kv.per_layer import MixedGeometry
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ from kvlab.quality import codecs, kinds, sealed
 from kvlab.quality.kinds import Shape
 from mpy_kv import Geometry, KVCache, cache_for, geometry_for, kernels, selfcheck
 from mpy_kv.errors import BadArgument
+from mpy_kv.int4_blocks import SealedCache, SealedGeometry
 from mpy_kv.kernels.int4 import ADDED
 from mpy_kv.paged import PagedGeometry
-from mpy_kv.sealed import SealedCache, SealedGeometry
 
 PLAIN = kernels.of("int4").get("plain")
 
@@ -495,7 +495,7 @@ from mpy_kv import kernels
 assert type(sys.modules["mpy_kv.sequence"]).__name__ == "_Names"
 rows = bytes(range(1, 129)) + bytes([0, 60] * 32)  # 32 slots of 4 codes, then their scales
 print(kernels.of("int4").best().name, len(sealed_blocks.run(rows + rows, "plain", 1, 4, 4)))
-print(type(sys.modules["mpy_kv.sealed.cache"]).__name__)
+print(type(sys.modules["mpy_kv.int4_blocks.cache"]).__name__)
 """
 
 
@@ -527,5 +527,5 @@ def test_a_set_with_a_kernel_that_does_nothing_is_refused(name):
 
 def test_files_of_int4_are_in_the_package():
     listed = (Path(mpy_kv.__file__).parents[1] / "package.json").read_text()
-    for name in ("choose.py", "sealed/cache.py", "kernels/int4/thumb.py", "codecs/int4.py"):
+    for name in ("factory.py", "int4_blocks/cache.py", "kernels/int4/thumb.py", "codecs/int4.py"):
         assert f'"mpy_kv/{name}"' in listed

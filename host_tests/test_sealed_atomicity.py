@@ -19,15 +19,15 @@ from sampling import Sampled
 
 import mpy_kv.attention
 import mpy_kv.cache
-import mpy_kv.sealed.blocks
-import mpy_kv.sealed.cache
+import mpy_kv.int4_blocks.blocks
+import mpy_kv.int4_blocks.cache
 import mpy_kv.sequence
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.sealed import SealedCache, SealedGeometry
+from mpy_kv.int4_blocks import SealedCache, SealedGeometry
 
 FILES = (
-    mpy_kv.sealed.cache.__file__,
-    mpy_kv.sealed.blocks.__file__,
+    mpy_kv.int4_blocks.cache.__file__,
+    mpy_kv.int4_blocks.blocks.__file__,
     mpy_kv.sequence.__file__,
     mpy_kv.attention.__file__,
     mpy_kv.cache.__file__,

@@ -186,7 +186,7 @@ def test_the_port_falls_back_to_viper(upy) -> None:
 
 
 MISCOMPILED = """
-from mpy_kv.kernels import family
+from mpy_kv.kernels import kernel_registry as family
 load = family.load_native
 def miscompiled(path, package=None, skip=()):
     names = load(path, package, skip)
@@ -363,7 +363,7 @@ def test_a_set_serves_its_own_element_type_only() -> None:
 
 SHARED = """
 from mpy_kv import kernels
-from mpy_kv.kernels import family
+from mpy_kv.kernels import kernel_registry as family
 loaded = []
 load = family.load_native
 def noting(path, package=None, skip=()):

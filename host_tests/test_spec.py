@@ -13,7 +13,7 @@ from stories import kernels as app_kernels
 
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.codecs import named
-from mpy_kv.sealed import SealedCache, SealedGeometry
+from mpy_kv.int4_blocks import SealedCache, SealedGeometry
 
 SPEC = Path(__file__).parents[1] / "docs" / "SPEC.md"
 # The table of the example.

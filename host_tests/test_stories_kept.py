@@ -20,9 +20,9 @@ from stories_fixtures import tiny
 from kvlab import boards, cli, paths, shipped, story
 from kvlab.element_types import HELD
 from mpy_kv import Geometry
-from mpy_kv.budget import BudgetCache
 from mpy_kv.errors import BadArgument
 from mpy_kv.eviction.tokens import POLICIES
+from mpy_kv.token_eviction import BudgetCache
 from unix_port import port
 
 SAMPLED = shipped.told("stories")
@@ -292,14 +292,14 @@ stories.main(model=sys.argv[1], report=False, **parse(sys.argv[2:]))
 print("@@@" + json.dumps(sorted(sys.modules)))
 """
 
-FOR_A_MOMENT = ("audit", "params", "plain", "refusals", "selfcheck", "selfcheck_float16", "setup")
+FOR_A_MOMENT = ("inspect", "params", "plain", "raise_errors", "selfcheck", "selfcheck_float16", "setup")
 
 OPTIONAL = (
-    "mpy_kv.budget",
+    "mpy_kv.token_eviction",
     "mpy_kv.eviction",
-    "mpy_kv.mixed",
+    "mpy_kv.per_layer",
     "mpy_kv.paged",
-    "mpy_kv.sealed",
+    "mpy_kv.int4_blocks",
     "stories.many",
 )
 
@@ -309,8 +309,8 @@ OPTIONAL = (
     [
         ((), ()),
         (("--policy", "window", "--budget", 20), ("mpy_kv.eviction",)),
-        (("--policy", "lru-peak", "--compress", "0.5"), ("mpy_kv.budget", "mpy_kv.eviction")),
-        (("--codec", "int4"), ("mpy_kv.sealed",)),
+        (("--policy", "lru-peak", "--compress", "0.5"), ("mpy_kv.token_eviction", "mpy_kv.eviction")),
+        (("--codec", "int4"), ("mpy_kv.int4_blocks",)),
         *((("--codec", name), ()) for name in ("float16", "int8-int4", "sparse")),
     ],
     ids=["nothing asked for", "window", "policy", "int4", "float16", "int8-int4", "sparse"],

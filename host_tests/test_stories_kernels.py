@@ -14,7 +14,7 @@ from stories import kernels
 from stories.kernels import selfcheck, tables
 from stories_cases import stories_kernels
 
-from mpy_kv.kernels.family import KernelSet
+from mpy_kv.kernels.kernel_registry import KernelSet
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -21,7 +21,7 @@ from mpy_kv.errors import BadArgument
 from mpy_kv.eviction import POLICIES as BLOCK_POLICIES
 from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 from mpy_kv.geometry import CODECS, Geometry
-from mpy_kv.sealed.geometry import MOST_GROUP
+from mpy_kv.int4_blocks.geometry import MOST_GROUP
 from structure import check, graph, layers, lengths, registries
 from structure.graph import Arrow, Module
 
@@ -41,22 +41,22 @@ def arrows(text: str, name: str = "mpy_kv.one", package: bool = False) -> set[st
         ("from .cache import KVCache", {"mpy_kv.cache"}),
         ("from . import cache, errors", {"mpy_kv.cache", "mpy_kv.errors"}),
         ("from .kernels import tables", {"mpy_kv.kernels.tables"}),
-        ("def f():\n from .mixed import MixedCache", {"mpy_kv.mixed"}),
-        ("x = lend('mpy_kv.audit').check", {"mpy_kv.audit"}),
+        ("def f():\n from .per_layer import MixedCache", {"mpy_kv.per_layer"}),
+        ("x = load_module('mpy_kv.inspect').check", {"mpy_kv.inspect"}),
         ("__import__('mpy_kv.pools.batch', None, None, ('x',))", {"mpy_kv.pools.batch"}),
         ("file = f()\nfull = 'mpy_kv.eviction.' + file\n__import__(full)", {"mpy_kv.eviction.*"}),
         ("_P = 'mpy_kv.codecs'\nimportlib.import_module(f'{_P}.{x}')", {"mpy_kv.codecs.*"}),
-        ("port.install_all('mpy_kv', here, ('cache', 'mixed'))", {"mpy_kv.cache", "mpy_kv.mixed"}),
-        ("lend(name)", {"<name>"}),
-        ("lend(self.package + '.plain')", {"<self.package + '.plain'>"}),
-        ("lend('mpy_kv.' + kind + '.cache')", {"<'mpy_kv.' + kind + '.cache'>"}),
+        ("port.install_all('mpy_kv', here, ('cache', 'per_layer'))", {"mpy_kv.cache", "mpy_kv.per_layer"}),
+        ("load_module(name)", {"<name>"}),
+        ("load_module(self.package + '.plain')", {"<self.package + '.plain'>"}),
+        ("load_module('mpy_kv.' + kind + '.cache')", {"<'mpy_kv.' + kind + '.cache'>"}),
     ],
 )
 def test_arrows_of_a_module(text: str, want: set[str]) -> None:
     chosen = {
         "mpy_kv.codecs.*": {f"mpy_kv.codecs.{name.replace('-', '_')}" for name in CODECS},
         "mpy_kv.eviction.*": {
-            f"mpy_kv.eviction.{name}" for name in ("fifo", "recency", "lfu", "hybrid", "sieve", "s3fifo")
+            f"mpy_kv.eviction.{name}" for name in ("fifo", "lru", "lfu", "hybrid", "sieve", "s3fifo")
         },
     }
     assert arrows(text) == {each for one in want for each in chosen.get(one, {one})}
@@ -66,7 +66,7 @@ def test_a_family_has_its_files_and_its_members() -> None:
     found = {each.target for each in graph.arrows()[0] if each.source == "mpy_kv.kernels"}
     of_types = {_kernels(name) for name in CODECS if name != "int8"}
     own = {f"mpy_kv.kernels.{name}" for name in graph.FAMILY if name != "selfcheck"}  # above the caches
-    assert found == {*of_types, *own, "mpy_kv.kernels.family"}
+    assert found == {*of_types, *own, "mpy_kv.kernels.kernel_registry"}
     assert arrows("F = Family(__name__, __file__[:3], ())", "mpy_kv.kernels.float32", True) == {
         "mpy_kv.kernels.float32.plain"
     }
@@ -122,12 +122,12 @@ def test_emulators_and_devices_know_nothing_of_kvlab() -> None:
 
 
 def test_a_circle_is_refused_but_for_what_is_lent() -> None:
-    one, two = "mpy_kv.paged.request", "mpy_kv.paged.opening"
+    one, two = "mpy_kv.paged.request", "mpy_kv.paged.admit_request"
     to, fro = Arrow(one, two, 1), Arrow(two, one, 2)
     assert check.circles([to, fro]) == [[two, one]]
     assert check.circles([Arrow(one, two, 1, late=True), fro]) == []
-    foreign = "mpy_kv.budget.cache"  # of another package of that layer
-    assert check.circles([Arrow(one, foreign, 1, late=True), Arrow(foreign, one, 2)]) == [[foreign, one]]
+    foreign = "mpy_kv.token_eviction.cache"  # of another package of that layer
+    assert check.circles([Arrow(one, foreign, 1, late=True), Arrow(foreign, one, 2)]) == [[one, foreign]]
     (said,) = check.circular([], [("a.b", "a.c")])
     assert said.endswith("CIRCLES_YET has a.b, a.c, which is gone: take it out")
     assert check.circular([["a.b", "a.c"]], [("a.b", "a.c")]) == []
@@ -146,9 +146,9 @@ def test_a_module_of_no_layer_is_told() -> None:
 
 def test_the_command_line() -> None:
     run = CliRunner().invoke
-    assert run(main, ["--of", "mpy_kv.choose"]).output == (
+    assert run(main, ["--of", "mpy_kv.factory"]).output == (
         "mpy_kv.cache (cache)\nmpy_kv.geometry (geometry)\n"
-        "mpy_kv.mixed (other caches)\nmpy_kv.sealed (other caches)\n"
+        "mpy_kv.int4_blocks (other caches)\nmpy_kv.per_layer (other caches)\n"
     )
     assert run(main, ["--layers"]).output.startswith("base: mpy_kv.errors, ")
     assert "no such module" in run(main, ["--of", "mpy_kv.gone"]).output

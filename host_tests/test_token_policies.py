@@ -18,11 +18,11 @@ from token_reference import POLICIES
 
 from kvlab.quality import policies as quality
 from mpy_kv import Geometry, kernels
-from mpy_kv.budget import BudgetCache
 from mpy_kv.eviction import tokens
 from mpy_kv.eviction.tokens import params as T
 from mpy_kv.eviction.tokens import selfcheck
-from mpy_kv.kernels.family import KernelSet
+from mpy_kv.kernels.kernel_registry import KernelSet
+from mpy_kv.token_eviction import BudgetCache
 
 SEEDS = 1
 TWINS = 834  # calls that device/token_twins.py compares

@@ -16,7 +16,7 @@ from test_twins import random_job
 
 from mpy_kv import kernels
 from mpy_kv.kernels import params
-from mpy_kv.kernels.family import KernelSet
+from mpy_kv.kernels.kernel_registry import KernelSet
 
 VIPER = Path(params.__file__).with_name("viper.py")
 

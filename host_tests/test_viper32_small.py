@@ -10,10 +10,11 @@ import pytest
 import viper32
 
 from mpy_kv import eviction, pools
-from mpy_kv.eviction import lfu, recency, tokens
+from mpy_kv.eviction import lfu, tokens
+from mpy_kv.eviction import lru as recency
 from mpy_kv.eviction.tokens import params as T
 from mpy_kv.eviction.tokens import selfcheck
-from mpy_kv.kernels.family import KernelSet
+from mpy_kv.kernels.kernel_registry import KernelSet
 
 RING, SINKS = 11, 2
 

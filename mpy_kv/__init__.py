@@ -29,7 +29,7 @@ if _port.MICROPYTHON and not _port.EMITTER:
             "pools.region",
             "pools.slab",
             "pools.slab_region",
-            "apart",
+            "value_runs",
             "attention",
             "sequence",
             "cache",
@@ -38,7 +38,7 @@ if _port.MICROPYTHON and not _port.EMITTER:
 
 from . import errors  # noqa: E402, F401
 from .cache import KVCache  # noqa: E402, F401
-from .choose import cache_for, geometry_for  # noqa: E402, F401
+from .factory import cache_for, geometry_for  # noqa: E402, F401
 from .geometry import Geometry  # noqa: E402, F401
 from .kernels import FAMILY as _FAMILY  # noqa: E402
 

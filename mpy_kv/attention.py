@@ -48,7 +48,7 @@ _MASK = const(0x00FF00FF)
 class Attention:
     """geometry: shape and strides of what `buffer` holds; codes: per layer what is added to the place of a
     run for its K codes; a, e: arrays of its own; v_runs: what writes V's runs where they are not K's, or None
-    (apart.py); q_shift, out_shift: per layer, BIAS added, or None where vectors are array('f').
+    (value_runs.py); q_shift, out_shift: per layer, BIAS added, or None where vectors are array('f').
 
     A class without properties, so that an attribute is stored at once.
     """
@@ -63,7 +63,7 @@ class Attention:
         self.q_shift = q_shift
         self.out_shift = out_shift
         self.v_runs = v_runs
-        self.form = None  # of int4: where a head's sealed tokens are (sealed/blocks.py)
+        self.form = None  # of int4: where a head's sealed tokens are (int4_blocks/blocks.py)
         self.probe = None  # of a token policy: what its uses() is told before weights(), with `plan`
         # Which runs `a` holds: those of the token at this position, with this floor. -1: none.
         self.runs_of = -1

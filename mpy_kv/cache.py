@@ -23,7 +23,7 @@ except ImportError:
     from . import cpython as micropython
     from .cpython import const
 
-from .lend import lend
+from .transient import load_module
 from .sequence import Sequence
 
 # fields: turn, attend, run, encode
@@ -136,19 +136,19 @@ class KVCache(Sequence):
     _drop = Sequence._drop
 
     def __init__(self, geometry, buffer=None, kv_shift=None, q_shift=None, out_shift=None, kernels=None):
-        self.pool, one = lend("mpy_kv.setup").parts(
+        self.pool, one = load_module("mpy_kv.setup").parts(
             geometry, buffer, kv_shift, q_shift, out_shift, kernels
         )
         Sequence.__init__(self, geometry, [one] * geometry.layers, Ring(geometry, [one.e]))
 
     def seek(self, position):
         """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps."""
-        lend("mpy_kv.audit").seek(self, position, self._turn)
+        load_module("mpy_kv.inspect").seek(self, position, self._turn)
 
     def place(self, layer, which, position):
         """Where in `buffer` a token's vector lies, which: "k" or "v": offsets of head 0's codes and of group
         0's scale, the others head_stride (of V: v_head_stride, of sparse values v_group_stride from group to
         group) and scale_stride further on. For tests and benches."""
-        lend("mpy_kv.audit").check_place(self, layer, which, position)
+        load_module("mpy_kv.inspect").check_place(self, layer, which, position)
         one = self.attention[layer]
         return one.geometry.place(one.codes[layer], which, position)

@@ -17,7 +17,7 @@ CODECS = {
     "float16": (16, 16, 0, 2),
     "int8": (8, 8, 1 << 20, 0),
     "int8-int4": (8, 4, 1 << 20, 1),
-    "int4": (4, 4, 32, 4),  # in blocks of all layers' tokens: mpy_kv/sealed
+    "int4": (4, 4, 32, 4),  # in blocks of all layers' tokens: mpy_kv/int4_blocks
     "sparse": (8, 7, 32, 3),  # of values: a bit of the bitmap, which is one word, and three quarters of 8
 }
 
@@ -64,7 +64,7 @@ class Geometry:
 
     block_tokens = None  # of a PagedGeometry (paged/geometry.py): tokens of a block
     kept = 0  # of sparse: values of a group that are stored, the others read 0
-    sealed = False  # of a SealedGeometry (sealed/geometry.py): int4, whose fresh rows are those of int8
+    sealed = False  # of a SealedGeometry (int4_blocks/geometry.py): int4, whose fresh rows are those of int8
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Geometry:
             )
         if codec == "int4":
             raise BadArgument(
-                "codec 'int4' lies in sealed blocks: it takes a mpy_kv.sealed.SealedGeometry "
+                "codec 'int4' lies in sealed blocks: it takes a mpy_kv.int4_blocks.SealedGeometry "
                 "(mpy_kv.geometry_for finds it)"
             )
         if not isinstance(codec, str) or codec not in CODECS:

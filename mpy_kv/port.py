@@ -70,11 +70,11 @@ def load_native(path, package=None, skip=()):
             raise
         name = path[path.rfind("/") + 1 : path.rfind(".")]
         return __import__(package + "." + name, None, None, ("x",)).__dict__
-    from .lend import lend  # here: this file is also read where there is no package yet
+    from .transient import load_module  # here: this file is also read where there is no package yet
 
     names = {"__name__": "native"}
     with source as f:
-        for name, text in lend("mpy_kv.sources").functions(f):
+        for name, text in load_module("mpy_kv.sources").functions(f):
             if name not in skip:
                 exec(text, names)
                 # What stays is then put beside what is there, and not behind the litter of compiling.

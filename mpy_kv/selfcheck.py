@@ -12,10 +12,10 @@ output. Allocates a few KB, once.
 from array import array
 
 from .cache import KVCache
-from .choose import cache_for, geometry_for
+from .factory import cache_for, geometry_for
 from .errors import OutOfRange
 from .geometry import CODECS, Geometry
-from .lend import lend
+from .transient import load_module
 
 # layers, heads, kv_heads, head_dim, window, sinks, group, int16
 _SHAPES = (
@@ -94,7 +94,7 @@ def compare(reference, candidate):
     codec = candidate.codec
     shapes, drive = _SHAPES, _drive
     if codec == "int4":
-        own = lend("mpy_kv.sealed.selfcheck")
+        own = load_module("mpy_kv.int4_blocks.selfcheck")
         shapes, drive = own.SHAPES, own.drive
     for n, shape in enumerate(shapes):
         want, want_out = drive(reference, shape, codec, noise)
@@ -110,5 +110,5 @@ def compare(reference, candidate):
         if takes(candidate, float(text), codec):
             return "the refusal of %s" % text
     if codec == "float16":
-        return lend("mpy_kv.selfcheck_float16").compare(reference, candidate)
+        return load_module("mpy_kv.selfcheck_float16").compare(reference, candidate)
     return ""

@@ -21,7 +21,7 @@ except ImportError:
 
 from array import array
 
-from .lend import lend
+from .transient import load_module
 from .port import MICROPYTHON, addressof
 
 # fields: mark, turn, encode
@@ -348,13 +348,13 @@ class Sequence:
 
     def visible(self):
         """Positions of the committed tokens that are there, ascending; a new list (allocates)."""
-        return lend("mpy_kv.audit").visible(self, self._visible_count())
+        return load_module("mpy_kv.inspect").visible(self, self._visible_count())
 
     def read(self, layer, which, position):
         """Stored vector of a visible token as floats, kv_heads*head_dim long; which: "k" or "v".
 
         Exact: code * scale. Allocates; for tests and tools."""
-        return lend("mpy_kv.audit").read(self, layer, which, position)
+        return load_module("mpy_kv.inspect").read(self, layer, which, position)
 
     def kernel_arguments(self):
         """(buffer, parameters), what kernels take, as the last attend left them: for benches, which call
@@ -364,15 +364,17 @@ class Sequence:
     def settings(self):
         """How it was made, as Geometry and the cache take it, defaults filled in, kernels by name; shifts by
         layer, None for float32. A new dict (allocates)."""
-        return lend("mpy_kv.audit").settings(self)
+        return load_module("mpy_kv.inspect").settings(self)
 
     def stats(self):
         """A new dict (allocates)."""
-        return lend("mpy_kv.audit").stats(self, len([m for m in self._mark if m]) if self._turn[_STEP] else 0)
+        return load_module("mpy_kv.inspect").stats(
+            self, len([m for m in self._mark if m]) if self._turn[_STEP] else 0
+        )
 
     def check(self):
         """Number of broken invariants (0 = sound). O(visible bytes), allocates."""
-        return lend("mpy_kv.audit").check_sequence(self, self._turn[_HIGH], self._turn[_STEP])
+        return load_module("mpy_kv.inspect").check_sequence(self, self._turn[_HIGH], self._turn[_STEP])
 
     # Checks that few tokens need.
 
@@ -469,7 +471,7 @@ class Sequence:
 
     def _refuse(self, what, *about):
         """Raise the error `what`. Its texts are lent: most programs meet none."""
-        getattr(lend("mpy_kv.refusals"), what)(self, *about)
+        getattr(load_module("mpy_kv.raise_errors"), what)(self, *about)
 
 
 if not MICROPYTHON:

@@ -1,7 +1,7 @@
 """What KVCache is made of: arguments checked, memory laid out, parameters of the kernels written.
 
-Lent (mpy_kv/lend.py), for a cache is constructed once. Allocates the buffer unless one is given, a pool and a
-few small arrays. Raises BadArgument before anything is allocated that the caller could see.
+Transient (mpy_kv/transient.py), for a cache is constructed once. Allocates the buffer unless one is given, a
+pool and a few small arrays. Raises BadArgument before anything is allocated that the caller could see.
 """
 
 from array import array
@@ -11,10 +11,10 @@ from .arena import Arena
 from .attention import Attention
 from .errors import BadArgument
 from .geometry import CODECS, MAX_BYTES, MAX_VISIBLE, Geometry
-from .lend import lend
+from .transient import load_module
 from .pools.fixed import FixedPool
 
-P = lend("mpy_kv.kernels.params")
+P = load_module("mpy_kv.kernels.params")
 
 
 def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
@@ -51,7 +51,8 @@ def check(g, size):
     """Whether a cache of that geometry, in a buffer of `size` bytes, can be."""
     if g.sealed:
         raise BadArgument(
-            "codec %r lies in sealed blocks: it takes a mpy_kv.sealed.SealedCache (mpy_kv.cache_for finds it)"
+            "codec %r lies in sealed blocks: it takes a mpy_kv.int4_blocks.SealedCache"
+            " (mpy_kv.cache_for finds it)"
             % g.codec
         )
     check_size(g, size)
@@ -173,7 +174,7 @@ def computing(g, kernels, buffer, codes, a, e, q_shift, out_shift):
     """An Attention of these."""
     v_runs = None
     if a[P.V_RUNS]:
-        from .apart import v_runs
+        from .value_runs import v_runs
     return Attention(g, kernels, buffer, codes, a, e, v_runs, q_shift, out_shift)
 
 

@@ -1,4 +1,6 @@
-"""Sources of native functions as a board compiles them: one by one, for its word size. Lent, see lend.py."""
+"""Sources of native functions as a board compiles them: one by one, for its word size. Transient, see
+transient.py.
+"""
 
 import gc
 

@@ -11,12 +11,12 @@ from array import array
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, KVError, NoRoom, OutOfRange, PoolFull, StepError
-from mpy_kv.mixed import MixedGeometry
+from mpy_kv.per_layer import MixedGeometry
 from mpy_kv.paged import PagedGeometry
 from mpy_kv.pools.fixed import FixedPool
 from mpy_kv.pools.slab import SlabPool
 from mpy_kv.pools.slab_region import SlabRegionPool
-from mpy_kv.sealed import SealedGeometry
+from mpy_kv.int4_blocks import SealedGeometry
 
 NAN, INF = float("nan"), float("inf")
 

@@ -11,7 +11,7 @@ from array import array
 
 import instructions
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.budget import BudgetCache
+from mpy_kv.token_eviction import BudgetCache
 from mpy_kv.eviction import tokens
 
 LAYERS = 5

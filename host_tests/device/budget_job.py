@@ -14,7 +14,7 @@ from array import array
 from binascii import hexlify
 
 from mpy_kv import Geometry, kernels
-from mpy_kv.budget import BudgetCache
+from mpy_kv.token_eviction import BudgetCache
 
 
 def noise(count, seed):

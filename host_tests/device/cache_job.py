@@ -13,7 +13,7 @@ import sys
 from array import array
 
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.mixed import MixedCache, MixedGeometry
+from mpy_kv.per_layer import MixedCache, MixedGeometry
 
 
 def cache_of(geometry, kernel_name, **options):

@@ -11,7 +11,7 @@ from array import array
 import instructions
 import micropython
 from mpy_kv import Geometry, KVCache
-from mpy_kv.mixed import MixedCache, MixedGeometry
+from mpy_kv.per_layer import MixedCache, MixedGeometry
 
 LAYERS = 4
 SHAPE = (LAYERS, 8, 4, 8)

@@ -42,7 +42,7 @@ assert cache.check() == 0
 budget = {"layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 4, "window": 5, "sinks": 0}
 steps = [["step"]] * 9 + [["rollback", 2], ["step"]]
 budget_job.run({"geometry": budget, "cache": {"policy": "lfu"}, "ops": steps, "seed": 1}, "plain")
-for name in ("mpy_kv.budget.cache", "mpy_kv.budget.table"):
+for name in ("mpy_kv.token_eviction.cache", "mpy_kv.token_eviction.table"):
     assert type(sys.modules[name]).__name__ == "_Names", name
 for name in pool_trace.MAKERS:
     pool_trace.run(name, 1, [300])

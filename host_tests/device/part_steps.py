@@ -65,9 +65,9 @@ def codec(name, window=20):
     print(refused(geometry_for, name, 2, 4, 3, 8), refused(cache_for, cache.geometry, bytearray(4)))
 
 
-def budget():
+def token_eviction():
     from mpy_kv import Geometry
-    from mpy_kv.budget import BudgetCache
+    from mpy_kv.token_eviction import BudgetCache
     from mpy_kv.eviction import tokens
 
     for policy in ("lru-peak", "lfu"):
@@ -188,15 +188,13 @@ def evict(name):
 part = sys.argv[1]
 if part in ("core", "int8"):
     codec("int8")
-elif part == "mixed":
+elif part == "per-layer":
     codec(["int8", "int8"])
 elif part == "int4":
     codec("int4", 37)
 elif part.startswith("evict-"):
     evict(part[6:])
-elif part.startswith("pool-"):
+elif part.startswith("pool-") or part in ("token-eviction", "paged", "admission"):
     globals()[part.replace("-", "_")]()
-elif part in ("budget", "paged", "admission"):
-    globals()[part]()
 else:
     codec(part)

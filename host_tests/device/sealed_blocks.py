@@ -8,7 +8,7 @@ first sealed block of the layer holds, from its K codes on; printed: blocks
 import sys
 
 from mpy_kv import kernels
-from mpy_kv.sealed import SealedCache, SealedGeometry
+from mpy_kv.int4_blocks import SealedCache, SealedGeometry
 
 
 def run(data, name, kv_heads, head_dim, group):

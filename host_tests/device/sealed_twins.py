@@ -11,7 +11,7 @@ import sys
 
 from kernel_twins import AMPLITUDES, Noise, Twins, vector
 from mpy_kv import kernels
-from mpy_kv.sealed import SealedCache, SealedGeometry
+from mpy_kv.int4_blocks import SealedCache, SealedGeometry
 
 # heads, kv_heads, head_dim, window, sinks, group, tokens
 SHAPES = [(4, 2, 8, 37, 2, None, 90), (1, 1, 12, 32, 0, 6, 84), (2, 2, 5, 20, 1, None, 68)]

@@ -35,8 +35,8 @@ except ImportError:
 from array import array
 
 from ..errors import BadArgument
-from ..eviction.lru import touch
-from ..lend import lend
+from ..eviction.linked_list import touch
+from ..transient import load_module
 
 # fields: admission
 _RESERVED = const(0)
@@ -200,7 +200,7 @@ class Admission:
             or not 1 <= max_tokens <= MOST_TOKENS
             or not 0 <= priority < self.levels
         ):
-            lend("mpy_kv.admission.audit").refuse_request(
+            load_module("mpy_kv.admission.inspect").refuse_request(
                 task, prompt_tokens, max_tokens, priority, self.levels
             )
         size = self.block_tokens
@@ -209,7 +209,7 @@ class Admission:
         i = self._nxt[self._free]
         if most > self.limit_blocks or i == self._free:
             meta[_REFUSED] = (meta[_REFUSED] + 1) & _WRAP
-            lend("mpy_kv.admission.audit").refuse_room(self, most)
+            load_module("mpy_kv.admission.inspect").refuse_room(self, most)
         output = 1
         if self._at_once:
             output = max_tokens
@@ -265,9 +265,10 @@ class Admission:
         """
         i = self._index(ticket)
         if not self._running[i]:
-            lend("mpy_kv.admission.audit").refuse_state(ticket, "waits: only a running one grows")
+            load_module("mpy_kv.admission.inspect").refuse_state(ticket, "waits: only a running one grows")
         if type(blocks) is not int or not 1 <= blocks <= self._most[i] - self._blocks[i]:
-            lend("mpy_kv.admission.audit").refuse_growth(self, blocks, self._blocks[i], self._most[i])
+            load_module("mpy_kv.admission.inspect").refuse_growth(self, blocks, self._blocks[i],
+            self._most[i])
         room = self._room(available_blocks)
         self.n_admitted = 0
         self.n_preempted = 0
@@ -302,7 +303,7 @@ class Admission:
         """A running ticket's answer has ended; its blocks are free. tokens: its length, to learn from."""
         i = self._index(ticket)
         if not self._running[i]:
-            lend("mpy_kv.admission.audit").refuse_state(ticket, "waits: cancel it")
+            load_module("mpy_kv.admission.inspect").refuse_state(ticket, "waits: cancel it")
         if tokens is not None:
             _whole("tokens", tokens, 0, self._output[i])
             if self.predictor is not None:
@@ -327,18 +328,18 @@ class Admission:
 
     def stats(self):
         """Counts; a new dict (allocates)."""
-        return lend("mpy_kv.admission.audit").stats(self)
+        return load_module("mpy_kv.admission.inspect").stats(self)
 
     def check(self):
         """Number of broken invariants (0 = sound). Allocates."""
-        return lend("mpy_kv.admission.audit").check(self)
+        return load_module("mpy_kv.admission.inspect").check(self)
 
     def _index(self, ticket):
         if type(ticket) is int and ticket >= 0:
             i = ticket & ((1 << self._bits) - 1)
             if i < self.tickets and self._word[i] == ticket:
                 return i
-        lend("mpy_kv.admission.audit").refuse_ticket(self, ticket)
+        load_module("mpy_kv.admission.inspect").refuse_ticket(self, ticket)
 
     def _room(self, available_blocks):
         room = self.total_blocks - self._meta[_RESERVED]

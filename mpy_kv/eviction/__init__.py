@@ -16,7 +16,7 @@ from .. import port as _port
 # Name -> (module, class).
 POLICIES = {
     "fifo": ("fifo", "FIFO"),
-    "lru": ("recency", "LRU"),
+    "lru": ("lru", "LRU"),
     "lfu": ("lfu", "LFU"),
     "hybrid": ("hybrid", "Hybrid"),
     "sieve": ("sieve", "Sieve"),

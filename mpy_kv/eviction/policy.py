@@ -32,7 +32,7 @@ except ImportError:
 
 from .. import port
 from ..errors import BadArgument
-from ..lend import lend
+from ..transient import load_module
 from ..port import ints
 
 # fields: policy
@@ -88,8 +88,8 @@ class Policy:
 
     def stats(self):
         """{"policy", "entries", "held", "protected", "inserted", "evicted", "removed"}; a new dict, O(1)."""
-        return lend("mpy_kv.eviction.audit").stats(self)
+        return load_module("mpy_kv.eviction.inspect").stats(self)
 
     def check(self):
         """Number of broken invariants (0 = sound). O(n), allocates."""
-        return lend("mpy_kv.eviction.audit").check(self)
+        return load_module("mpy_kv.eviction.inspect").check(self)

@@ -1,4 +1,4 @@
-"""The touches that move an entry, in viper: twins of those in recency.py and lfu.py, for arrays of 16 bits.
+"""The touches that move an entry, in viper: twins of those in lru.py and lfu.py, for arrays of 16 bits.
 
 A touch is the one call that a cache makes at every access. Indexes lie in addresses, as ptr16 is only indexed
 with constants. See policy.fast, which loads them by port.load_native.

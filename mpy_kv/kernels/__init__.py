@@ -10,7 +10,7 @@ All this is of the element type int8. Another one has a package here with the ke
 family of its own: of("int8-int4").best().
 """
 
-from .family import Family
+from .kernel_registry import Family
 
 FAMILY = Family(
     __name__,

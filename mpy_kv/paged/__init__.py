@@ -24,7 +24,14 @@ if _port.MICROPYTHON and not _port.EMITTER:
     _port.install_all(
         "mpy_kv",
         __file__[: __file__.rfind("paged/")],
-        ("eviction.lru", "paged.prefix", "paged.blocks", "paged.pages", "paged.request", "paged.ledger"),
+        (
+            "eviction.linked_list",
+            "paged.prefix",
+            "paged.blocks",
+            "paged.pages",
+            "paged.request",
+            "paged.ledger",
+        ),
     )
 
 # Loaded before the arena is made, so that code does not lie behind it.

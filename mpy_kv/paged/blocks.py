@@ -20,7 +20,7 @@ except ImportError:
 from array import array
 
 from ..errors import PoolFull
-from ..eviction.lru import clear
+from ..eviction.linked_list import clear
 from .prefix import chain_hash, enter, find, forget
 
 # fields: blocks

@@ -31,7 +31,7 @@ class PagedGeometry(Geometry):
     ):
         if codec == "int4":
             raise BadArgument(
-                "codec 'int4' seals blocks of one sequence (mpy_kv.sealed): requests cannot share them"
+                "codec 'int4' seals blocks of one sequence (mpy_kv.int4_blocks): requests cannot share them"
             )
         Geometry.__init__(
             self, layers, heads, kv_heads, head_dim, window, sinks, capacity, codec, group, group_limit

@@ -28,7 +28,7 @@ except ImportError:
 from array import array
 
 from ..errors import BadHandle, NoRoom
-from ..lend import lend
+from ..transient import load_module
 
 # fields: blocks, requests
 _REUSABLE = const(3)
@@ -230,7 +230,7 @@ class Ledger:
     def mend(self):
         """After a call that was cut short: everything counted anew from the tables."""
         if self.state[_BUSY]:
-            lend("mpy_kv.paged.mending").mend(self)
+            load_module("mpy_kv.paged.recovery").mend(self)
 
     def refuse_pool(self, needed):
         """The pool, which others use too, has no memory for so many blocks."""

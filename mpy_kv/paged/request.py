@@ -22,7 +22,7 @@ except ImportError:
 from array import array
 
 from ..attention import Attention
-from ..lend import lend
+from ..transient import load_module
 from ..pools.moving import move_down
 from ..sequence import Sequence
 from .pages import Pages
@@ -83,14 +83,14 @@ class Request(Sequence):
     def place(self, layer, which, position):
         """As KVCache.place; BadArgument where no block is there for the position."""
         self._alive()
-        lend("mpy_kv.audit").check_place(self, layer, which, position)
+        load_module("mpy_kv.inspect").check_place(self, layer, which, position)
         g = self.geometry
         ledger = self.ledger
         block = ledger.n
         if g.capacity is None or position < g.capacity:
             block = ledger.table[self._base + g.entry(position // g.block_tokens)]
         if block == ledger.n:
-            lend("mpy_kv.paged.refusals").unplaced(position)
+            load_module("mpy_kv.paged.raise_errors").unplaced(position)
         return g.place(ledger.blocks.at[block] + self.attention[layer].codes[layer], which, position)
 
     # The step
@@ -334,7 +334,7 @@ class Request(Sequence):
         return self.placement.floor > low
 
     def _check_ids(self, ids, n):
-        lend("mpy_kv.paged.opening").check_ids(ids, n, self.ledger.wide_ids)
+        load_module("mpy_kv.paged.admit_request").check_ids(ids, n, self.ledger.wide_ids)
 
     @micropython.native
     def _note(self, p, n, ids):
@@ -456,13 +456,15 @@ class Request(Sequence):
         """A new request with the same committed tokens in the same blocks; whoever writes into a shared one
         first copies it. StepError within a step; NoRoom as open()."""
         self._alive()
-        return lend("mpy_kv.paged.opening").fork(self, task, reserve_tokens, limit_tokens, priority)
+        return load_module("mpy_kv.paged.admit_request").fork(
+            self, task, reserve_tokens, limit_tokens, priority
+        )
 
     def reserve(self, tokens):
         """Change the share to the blocks of that many tokens, 0 for none. NoRoom if it cannot be kept, or if
         what this request shares with others could not be; nothing changed then."""
         self._alive()
-        lend("mpy_kv.paged.opening").reserve(self, tokens)
+        load_module("mpy_kv.paged.admit_request").reserve(self, tokens)
 
     def take_over(self, other):
         """Be where `other`, whose table this one has, is: for fork."""
@@ -515,13 +517,13 @@ class Request(Sequence):
             self.ledger.mend()
 
     def _refuse_closed(self):
-        lend("mpy_kv.paged.refusals").closed(self)
+        load_module("mpy_kv.paged.raise_errors").closed(self)
 
     def _refuse_locked(self):
-        lend("mpy_kv.paged.refusals").locked(self)
+        load_module("mpy_kv.paged.raise_errors").locked(self)
 
     def _refuse_limit(self, new):
-        lend("mpy_kv.paged.refusals").limit(self, new)
+        load_module("mpy_kv.paged.raise_errors").limit(self, new)
 
     def _refuse_room(self, new):
-        lend("mpy_kv.paged.refusals").room(self, new)
+        load_module("mpy_kv.paged.raise_errors").room(self, new)

@@ -7,7 +7,7 @@ Opening allocates one small object; what a request does per token, and pin, unpi
 Costs: open O(prompt), and O(blocks) after a chain lost its head; close O(pages), all else O(1).
 """
 
-from ..lend import lend
+from ..transient import load_module
 from .ledger import Ledger
 
 
@@ -39,7 +39,7 @@ class Requests:
         pin_blocks=None,
         wide_ids=False,
     ):
-        setup = lend("mpy_kv.paged.setup")
+        setup = load_module("mpy_kv.paged.setup")
         self.geometry = geometry
         made, self.buffer, scratch = setup.memory(
             geometry, blocks, max_requests, max_pins, buffer, arena, pool, wide_ids
@@ -70,7 +70,7 @@ class Requests:
         """How many of the tokens (a list or array of ids) an open() without a share would find there now."""
         ledger = self._ledger
         ledger.mend()
-        opening = lend("mpy_kv.paged.opening")
+        opening = load_module("mpy_kv.paged.admit_request")
         opening.check_prefix(ledger, tokens, salt)
         root = opening.find_salt(ledger, salt)
         if root < 0:
@@ -99,7 +99,7 @@ class Requests:
         """
         ledger = self._ledger
         ledger.mend()
-        opening = lend("mpy_kv.paged.opening")
+        opening = load_module("mpy_kv.paged.admit_request")
         asked = opening.checked(
             ledger, task, reserve_tokens, tokens, limit_tokens, priority, pin_tokens, salt
         )
@@ -111,7 +111,7 @@ class Requests:
         """Keep the request's first blocks, of `tokens` tokens or all full ones, for later requests to find,
         whoever closes; a pin for unpin(). NoRoom beyond the request's cap or the cap of all pins."""
         self._ledger.mend()
-        return lend("mpy_kv.paged.opening").pin(self._ledger, request, tokens)
+        return load_module("mpy_kv.paged.admit_request").pin(self._ledger, request, tokens)
 
     def unpin(self, pin):
         """Give up a pin. BadHandle if it is none, or was given up."""
@@ -127,15 +127,15 @@ class Requests:
     def header(self, request):
         """Region header of a request of these, a new dict: size (blocks it may hold), references (blocks it
         holds), locked, length, valid, owner, and share, priority, pinned. BadArgument."""
-        lend("mpy_kv.paged.opening").check_own(self._ledger, request)
-        return lend("mpy_kv.paged.audit").header(self._ledger, request)
+        load_module("mpy_kv.paged.admit_request").check_own(self._ledger, request)
+        return load_module("mpy_kv.paged.inspect").header(self._ledger, request)
 
     def stats(self):
         """Counts in blocks, a new dict."""
         self._ledger.mend()
-        return lend("mpy_kv.paged.audit").stats(self._ledger)
+        return load_module("mpy_kv.paged.inspect").stats(self._ledger)
 
     def check(self):
         """Number of broken invariants (0 = sound). O(blocks + rows * pages), allocates."""
         self._ledger.mend()
-        return lend("mpy_kv.paged.audit").check(self._ledger)
+        return load_module("mpy_kv.paged.inspect").check(self._ledger)

@@ -1,6 +1,6 @@
 """What Requests are made of: arguments checked, memory taken, parameters of the kernels written.
 
-Lent (mpy_kv/lend.py). Raises BadArgument or NoRoom before anything the caller could see is changed.
+Transient (mpy_kv/transient.py). Raises BadArgument or NoRoom before anything the caller could see is changed.
 """
 
 from array import array

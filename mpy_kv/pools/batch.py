@@ -10,7 +10,7 @@ except ImportError:
     from .. import cpython as micropython
     from ..cpython import const
 
-from ..lend import lend
+from ..transient import load_module
 
 # fields: fixed
 _TOP = const(0)
@@ -88,7 +88,7 @@ def take(meta, word, n, out):
     try:
         return take_blocks(meta, word, n, out)
     except BaseException as error:
-        lend("mpy_kv.pools.refusals").half_taken(meta, word)
+        load_module("mpy_kv.pools.raise_errors").half_taken(meta, word)
         raise error
 
 
@@ -98,7 +98,7 @@ def give(meta, word, handles, n):
     try:
         return give_blocks(meta, word, handles, n)
     except BaseException as error:
-        k = lend("mpy_kv.pools.refusals").half_given(meta, word, handles, n)
+        k = load_module("mpy_kv.pools.raise_errors").half_given(meta, word, handles, n)
         if k < 0:
             return k
         raise error
@@ -117,4 +117,4 @@ def check_out(pool, n, out):
                 return
         except (TypeError, ValueError, IndexError, KeyError, OverflowError):
             pass
-    lend("mpy_kv.pools.refusals").out(pool, n, out)
+    load_module("mpy_kv.pools.raise_errors").out(pool, n, out)

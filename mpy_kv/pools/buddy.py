@@ -22,7 +22,7 @@ except ImportError:
     from .. import cpython as micropython
     from ..cpython import const
 
-from ..lend import lend
+from ..transient import load_module
 from ..port import ints
 from .moving import move_down
 from .units import MOVES, UnitPool, find, words
@@ -235,7 +235,7 @@ class BuddyPool(UnitPool):
     name = "buddy"
 
     def __init__(self, arena, total_bytes, min_block=64, max_align=None, tag=None):
-        make = lend("mpy_kv.pools.units_make")
+        make = load_module("mpy_kv.pools.units_make")
         units, self.base, self.max_align = make.buddy(arena, total_bytes, min_block, max_align, tag)
         self.buffer = arena.buffer
         self.min_block = min_block
@@ -353,5 +353,5 @@ class BuddyPool(UnitPool):
 
     def check(self):
         """Number of broken invariants (0 = sound). O(units), allocates."""
-        audit = lend("mpy_kv.pools.units_audit")
+        audit = load_module("mpy_kv.pools.units_inspect")
         return audit.check_buddy(self._meta, self._word, self._order, self._link)

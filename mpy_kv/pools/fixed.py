@@ -32,7 +32,7 @@ from array import array
 
 from ..arena import Arena
 from ..errors import BadArgument
-from ..lend import lend
+from ..transient import load_module
 from ..port import ints
 
 # fields: fixed
@@ -46,7 +46,7 @@ _WRAPS = const(6)
 _FIRST = const(7)
 # end of fields
 
-# High-water mark and counts are not in meta but derived, see audit.py: they would cost each alloc and free.
+# High-water mark and counts are not in meta but derived, see inspect.py: they would cost each alloc and free.
 EMPTY, REFUSED = -1, -2
 MAX_BLOCKS = 1 << 20
 _serial = 0
@@ -231,7 +231,7 @@ class FixedPool:
 
     def _refuse(self, why, *about):
         """Raises."""
-        getattr(lend("mpy_kv.pools.refusals"), why)(self, *about)
+        getattr(load_module("mpy_kv.pools.raise_errors"), why)(self, *about)
 
     def _index(self, handle):
         meta = self._meta
@@ -290,8 +290,8 @@ class FixedPool:
 
     def stats(self):
         """Sizes in bytes, counts in blocks; a new dict. O(n), allocates."""
-        return lend("mpy_kv.pools.audit").stats(self._meta, self._word, self.block_bytes)
+        return load_module("mpy_kv.pools.inspect").stats(self._meta, self._word, self.block_bytes)
 
     def check(self):
         """Number of broken invariants (0 = sound). O(n), allocates."""
-        return lend("mpy_kv.pools.audit").check(self._meta, self._word, self.block_bytes)
+        return load_module("mpy_kv.pools.inspect").check(self._meta, self._word, self.block_bytes)

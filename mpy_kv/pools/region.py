@@ -26,7 +26,7 @@ except ImportError:
 
 from array import array
 
-from ..lend import lend
+from ..transient import load_module
 from .moving import move_down
 from .units import MOVES, UnitPool, words
 
@@ -371,7 +371,7 @@ class RegionPool(UnitPool):
     max_align = 1 << 16
 
     def __init__(self, arena, total_bytes, max_regions, tag=None):
-        make = lend("mpy_kv.pools.units_make")
+        make = load_module("mpy_kv.pools.units_make")
         units, shift, self.base, skew = make.region(arena, total_bytes, max_regions, tag)
         self.buffer = arena.buffer
         self.unit_bytes = 1 << shift
@@ -415,7 +415,7 @@ class RegionPool(UnitPool):
         """One holder more; PoolFull at max_holders (15 to 32767, the more the fewer max_regions)."""
         at = _LINK * self._meta[_N] + self._index(handle)
         if self._node[at] >> self._meta[_BITS] == self.max_holders:
-            lend("mpy_kv.pools.units_audit").refuse_holder(self)
+            load_module("mpy_kv.pools.units_inspect").refuse_holder(self)
         self._node[at] += 1 << self._meta[_BITS]
 
     def holders(self, handle):
@@ -476,7 +476,7 @@ class RegionPool(UnitPool):
         limit = meta[_UNITS]
         if limit_bytes is not None:
             if type(limit_bytes) is not int or limit_bytes < 0:
-                lend("mpy_kv.pools.units_audit").refuse_limit(limit_bytes)
+                load_module("mpy_kv.pools.units_inspect").refuse_limit(limit_bytes)
             limit = min(limit, limit_bytes >> meta[_SHIFT])
         meta[_LIMIT] = meta[_LEFT] = limit
         meta[_COME] = meta[_MASK]
@@ -520,7 +520,7 @@ class RegionPool(UnitPool):
     def header(self, handle):
         """size_bytes (asked for), holders, locked, layer, batch of a region; a new dict (allocates)."""
         i = self._index(handle)
-        return lend("mpy_kv.pools.units_audit").header(self._meta, self._word, self._node, i)
+        return load_module("mpy_kv.pools.units_inspect").header(self._meta, self._word, self._node, i)
 
     def _room(self, n, size, align):
         if type(size) is not int or size < 1 or size > self.total_bytes:
@@ -533,4 +533,4 @@ class RegionPool(UnitPool):
 
     def check(self):
         """Number of broken invariants (0 = sound). O(regions), allocates."""
-        return lend("mpy_kv.pools.units_audit").check_region(self._meta, self._word, self._node)
+        return load_module("mpy_kv.pools.units_inspect").check_region(self._meta, self._word, self._node)

@@ -28,7 +28,7 @@ except ImportError:
 
 from array import array
 
-from ..lend import lend
+from ..transient import load_module
 from ..port import ints
 from .moving import move_down
 from .units import UnitPool, words
@@ -302,7 +302,7 @@ class SlabPool(UnitPool):
         self._make(arena, slab_bytes, n_slabs, classes, max_align, tag, 1)
 
     def _make(self, arena, slab_bytes, n_slabs, classes, max_align, tag, regions):
-        make = lend("mpy_kv.pools.slab_make")
+        make = load_module("mpy_kv.pools.slab_make")
         self.base, align = make.place(arena, slab_bytes, n_slabs, classes, max_align, tag)
         self.buffer = arena.buffer
         self.slab_bytes, self.n_slabs = slab_bytes, n_slabs
@@ -413,7 +413,7 @@ class SlabPool(UnitPool):
         return meta[_RECORDS] + (where >> 5) * meta[_RECORD]
 
     def _refuse_room(self, why, at, size, align, n=1):
-        lend("mpy_kv.pools.slab_audit").refuse_room(self, why, at, size, align, n)
+        load_module("mpy_kv.pools.slab_inspect").refuse_room(self, why, at, size, align, n)
 
     def lock(self, handle):
         """Guard an object against free and a move; idempotent."""
@@ -476,13 +476,13 @@ class SlabPool(UnitPool):
 
     def stats(self):
         """Sizes in bytes, counts in objects of the smallest class; a new dict (allocates). O(slabs)."""
-        return lend("mpy_kv.pools.slab_audit").stats(self)
+        return load_module("mpy_kv.pools.slab_inspect").stats(self)
 
     def _fragmentation(self, servable, free):
         return 1 - servable / free if free else 0.0
 
     def check(self):
         """Number of broken invariants (0 = sound). O(objects), allocates."""
-        return lend("mpy_kv.pools.slab_audit").check(
+        return load_module("mpy_kv.pools.slab_inspect").check(
             self._meta, self._word, self._lost, self._slab, self._table
         )

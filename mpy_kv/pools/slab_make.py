@@ -1,5 +1,5 @@
-"""Constructors' part of the slab pools: arguments checked, room taken, the empty pool written. Lent, see
-lend.py.
+"""Constructors' part of the slab pools: arguments checked, room taken, the empty pool written. Transient, see
+transient.py.
 
 Raises BadArgument before anything is taken from the arena, and the arena's NoRoom.
 """

@@ -24,7 +24,7 @@ except ImportError:
     from ..cpython import const
 
 from ..errors import BadArgument
-from ..lend import lend
+from ..transient import load_module
 from .slab import SlabPool, note_align, take_object
 from .units import UnitPool, find, words
 
@@ -165,7 +165,7 @@ class SlabRegionPool(SlabPool):
         if type(region) is int:
             i = find(self._doors, self._gate, region)
         if i < 0:
-            lend("mpy_kv.pools.regions_audit").refuse_region(self, region)
+            load_module("mpy_kv.pools.regions_inspect").refuse_region(self, region)
         return i
 
     def open_region(self, limit_slabs, guaranteed_slabs=0, owner=0):
@@ -198,7 +198,7 @@ class SlabRegionPool(SlabPool):
         return self._gate[k]
 
     def _refuse_open(self, why, limit, guaranteed, owner):
-        lend("mpy_kv.pools.regions_audit").refuse_open(self, why, limit, guaranteed, owner)
+        load_module("mpy_kv.pools.regions_inspect").refuse_open(self, why, limit, guaranteed, owner)
 
     def retain_region(self, region):
         """One holder more: it takes as many close_region() to close it."""
@@ -217,7 +217,7 @@ class SlabRegionPool(SlabPool):
             self._table[place + _HOLDERS] -= 1
             return self._table[place + _HOLDERS]
         if self._shut(place - 1 - self._meta[_KINDS]):
-            lend("mpy_kv.pools.regions_audit").refuse_close(self, region)
+            load_module("mpy_kv.pools.regions_inspect").refuse_close(self, region)
         self._gate[k] = -1 - (region + self._doors[_STEP] & self._doors[_WRAP])
         self._table[place + _OWNER] = self._doors[_CLOSED]
         self._doors[_CLOSED] = k
@@ -268,17 +268,17 @@ class SlabRegionPool(SlabPool):
         """A new dict of a region (None: the default one). `size`, `used`: bytes of its slabs and of its
         objects; `references`: holders; `locked`: locked objects; `objects`, `held_slabs`, `limit_slabs`,
         `guaranteed_slabs`, `owner`. O(objects), allocates."""
-        return lend("mpy_kv.pools.regions_audit").header(self, self._at(region))
+        return load_module("mpy_kv.pools.regions_inspect").header(self, self._at(region))
 
     def _fragmentation(self, servable, free):
-        return lend("mpy_kv.pools.regions_audit").fragmentation(self)
+        return load_module("mpy_kv.pools.regions_inspect").fragmentation(self)
 
     def stats(self):
         """As SlabPool.stats, and `regions`: how many are open beside the default one."""
-        found = lend("mpy_kv.pools.slab_audit").stats(self)
+        found = load_module("mpy_kv.pools.slab_inspect").stats(self)
         found["regions"] = len([w for w in self._gate if w >= 0])
         return found
 
     def check(self):
         """Number of broken invariants (0 = sound). O(objects), allocates."""
-        return SlabPool.check(self) + lend("mpy_kv.pools.regions_audit").check(self)
+        return SlabPool.check(self) + load_module("mpy_kv.pools.regions_inspect").check(self)

@@ -15,7 +15,7 @@ generation when it is freed; generations wrap after 2^16, or as many as the hand
 
 The native functions are transitions: small ints and arrays only, a small int back, negative for a refusal.
 The methods are bytecode, with frames below the 12 words from which on MicroPython allocates them. What is
-rare (refusals, counts, checks) is lent, see mpy_kv/lend.py.
+rare (refusals, counts, checks) is lent, see mpy_kv/transient.py.
 """
 
 try:
@@ -27,7 +27,7 @@ except ImportError:
 
 from array import array
 
-from ..lend import lend
+from ..transient import load_module
 from ..port import ints
 from .fixed import next_tag
 
@@ -143,19 +143,19 @@ class UnitPool:
         return i
 
     def _refuse(self, handle):
-        lend("mpy_kv.pools.units_audit").refuse_handle(self._meta, self._word, handle)
+        load_module("mpy_kv.pools.units_inspect").refuse_handle(self._meta, self._word, handle)
 
     def _refuse_size(self, size, align):
-        lend("mpy_kv.pools.units_audit").refuse_size(self, size, align)
+        load_module("mpy_kv.pools.units_inspect").refuse_size(self, size, align)
 
     def _refuse_full(self, size, why=FULL):
-        lend("mpy_kv.pools.units_audit").refuse_full(self, self._meta, size, why)
+        load_module("mpy_kv.pools.units_inspect").refuse_full(self, self._meta, size, why)
 
     def _refuse_short(self, n, size, got):
-        lend("mpy_kv.pools.units_audit").refuse_short(self, n, size, got)
+        load_module("mpy_kv.pools.units_inspect").refuse_short(self, n, size, got)
 
     def _refuse_many(self, n, handles):
-        lend("mpy_kv.pools.units_audit").refuse_many(n, handles)
+        load_module("mpy_kv.pools.units_inspect").refuse_many(n, handles)
 
     def _check_align(self, align):
         if type(align) is not int or not 1 <= align <= self.max_align or align & (align - 1):
@@ -163,7 +163,7 @@ class UnitPool:
 
     def _check_owner(self, layer, batch):
         if type(layer) is not int or layer >> 16 or type(batch) is not int or batch >> 16:
-            lend("mpy_kv.pools.units_audit").refuse_owner(layer, batch)
+            load_module("mpy_kv.pools.units_inspect").refuse_owner(layer, batch)
 
     def alloc_many(self, n, size, out, align=4):
         """`n` blocks, all or none: handles into out[0:n], a list or array('i'). BadArgument, PoolFull.
@@ -210,4 +210,4 @@ class UnitPool:
 
     def stats(self):
         """Sizes in bytes, counts in blocks; a new dict (allocates)."""
-        return lend("mpy_kv.pools.units_audit").stats(self, self._meta)
+        return load_module("mpy_kv.pools.units_inspect").stats(self, self._meta)

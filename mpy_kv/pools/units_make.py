@@ -1,4 +1,5 @@
-"""Constructors' part of the buddy and the region pool: arguments checked, room taken. Lent, see lend.py.
+"""Constructors' part of the buddy and the region pool: arguments checked, room taken. Transient, see
+transient.py.
 
 Raises BadArgument before anything is taken from the arena, and the arena's NoRoom.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from field_tables.table import Table, rows
 
 _KERNELS = "kernels/**/*.py"
-_CACHES = ("*.py", "budget/*.py", "sealed/*.py", "paged/*.py")
+_CACHES = ("*.py", "token_eviction/*.py", "int4_blocks/*.py", "paged/*.py")
 
 ATTEND = Table(
     "attend",
@@ -160,7 +160,7 @@ LAYER = Table(
 ATTEND4 = Table(
     "attend4",
     "What int4 has in `a` behind the runs of the fresh rows.",
-    {"kernels/int4/*.py": ("a",), "sealed/*.py": ("a",), "attention.py": ("a",)},
+    {"kernels/int4/*.py": ("a",), "int4_blocks/*.py": ("a",), "attention.py": ("a",)},
     rows("""
     SEALED | tokens | look | visible in sealed form; the others, fresh, come first
     FIRST | row | look | of the oldest of them; rows follow one another, and row 0 the last
@@ -188,7 +188,7 @@ ATTEND4 = Table(
 SEAL = Table(
     "seal",
     "The parameters `s` of sealing a block of int4 and of opening it again: array('i').",
-    {"kernels/int4/*.py": ("s",), "sealed/*.py": ("s", "*._s")},
+    {"kernels/int4/*.py": ("s",), "int4_blocks/*.py": ("s", "*._s")},
     rows("""
     S_K | offset | seal | K codes of head 0 in the slot of the block's first token
     S_KS | offset | seal | K scales of group 0 there
@@ -222,7 +222,7 @@ PLAN = Table(
     "plan",
     "`plan`, the array('i') by which a budget cache and its kernels talk. Ring: the slots behind the sinks,"
     " one more than the budget; an index of one is counted from 0 there, and RING, their number, means none.",
-    {"eviction/tokens/*.py": ("plan",), "budget/*.py": ("plan", "*.plan"), "*.py": ("*.plan",)},
+    {"eviction/tokens/*.py": ("plan",), "token_eviction/*.py": ("plan", "*.plan"), "*.py": ("*.plan",)},
     rows("""
     RING | slots | setup | of the ring
     SINKS | slots | setup | of sinks

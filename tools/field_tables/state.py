@@ -21,7 +21,7 @@ MARK = Table(
 TURN = Table(
     "turn",
     "`_turn` of a Sequence: where its step is.",
-    dict.fromkeys(("*.py", "budget/*.py", "sealed/*.py", "paged/*.py"), ("turn", "*._turn")),
+    dict.fromkeys(("*.py", "token_eviction/*.py", "int4_blocks/*.py", "paged/*.py"), ("turn", "*._turn")),
     rows("""
     NEXT | layer | append | expected: one after the last it got
     LAST | layer | append, prefill | stored or staged last
@@ -80,7 +80,7 @@ LFU = Table(
 HYBRID = Table(
     "hybrid",
     "What Hybrid adds to LFU's `meta`.",
-    {"eviction/hybrid.py": _META, "eviction/audit.py": _META},
+    {"eviction/hybrid.py": _META, "eviction/inspect.py": _META},
     rows("""
     WINDOW | entries | made with it | newest, that evict passes
     FRESH | entries | insert, remove | in the window
@@ -93,7 +93,7 @@ HYBRID = Table(
 SIEVE = Table(
     "sieve",
     "What Sieve adds to a policy's `meta`.",
-    {"eviction/sieve.py": _META, "eviction/audit.py": _META},
+    {"eviction/sieve.py": _META, "eviction/inspect.py": _META},
     rows("""
     HAND | entry | evict, remove | that the hand is at; n for the oldest
     """),
@@ -103,7 +103,7 @@ SIEVE = Table(
 S3FIFO = Table(
     "s3fifo",
     "What S3-FIFO adds to a policy's `meta`.",
-    {"eviction/s3fifo.py": _META, "eviction/audit.py": _META},
+    {"eviction/s3fifo.py": _META, "eviction/inspect.py": _META},
     rows("""
     TRIAL | entries | made with it | from which on the small queue is evicted from
     SMALL | entries | insert, evict, remove | in the small queue
@@ -169,7 +169,12 @@ REQUESTS = Table(
 FIXED = Table(
     "fixed",
     "`meta` of a fixed pool.",
-    {"pools/fixed.py": _META, "pools/batch.py": _META, "pools/audit.py": _META, "pools/refusals.py": _META},
+    {
+        "pools/fixed.py": _META,
+        "pools/batch.py": _META,
+        "pools/inspect.py": _META,
+        "pools/raise_errors.py": _META,
+    },
     rows("""
     TOP | place | alloc, free | where the stack of free blocks ends
     MASK | mask | setup | bits of a handle that are an index
@@ -210,7 +215,7 @@ _UNITS_OWN = len(UNITS.fields)
 BUDDY = Table(
     "buddy",
     "What a buddy pool adds to `meta`.",
-    {"pools/buddy.py": _META, "pools/units_audit.py": _META, "pools/units_make.py": _META},
+    {"pools/buddy.py": _META, "pools/units_inspect.py": _META, "pools/units_make.py": _META},
     rows("""
     ORDER | order | setup | largest that there is
     HEADS | block | alloc, free | first free one of order 0, -1: none; then those of the others
@@ -221,7 +226,7 @@ BUDDY = Table(
 REGION = Table(
     "region",
     "What a region pool adds to `meta`: of its list, of real memory, of a place found, of compact().",
-    {"pools/region.py": _META, "pools/units_audit.py": _META, "pools/units_make.py": _META},
+    {"pools/region.py": _META, "pools/units_inspect.py": _META, "pools/units_make.py": _META},
     rows("""
     BITS | bits | setup | of an index in a link
     HEAD | region | alloc, free | first by address
@@ -251,7 +256,7 @@ LEAST = Table(
 SLAB_POOL = Table(
     "slab_pool",
     "What a slab pool adds to `meta`.",
-    {"pools/slab*.py": _META, "pools/regions_audit.py": _META},
+    {"pools/slab*.py": _META, "pools/regions_inspect.py": _META},
     rows("""
     PER | objects | setup | of the smallest class in a slab
     KINDS | classes | setup | there are
@@ -269,7 +274,7 @@ SLAB_POOL = Table(
 DOORS = Table(
     "doors",
     "What the words of a slab pool's regions add to `meta`.",
-    {"pools/slab_region.py": ("doors", "*._doors"), "pools/regions_audit.py": ("doors",)},
+    {"pools/slab_region.py": ("doors", "*._doors"), "pools/regions_inspect.py": ("doors",)},
     rows("""
     CLOSED | region | open_region, close_region | first that is not open; NO_REGION: none
     """),
@@ -280,7 +285,7 @@ DOORS = Table(
 SLAB = Table(
     "slab",
     "A slab's six numbers of 16 bits in `slab`.",
-    {"pools/slab*.py": ("slab", "*._slab"), "pools/regions_audit.py": ("slab",)},
+    {"pools/slab*.py": ("slab", "*._slab"), "pools/regions_inspect.py": ("slab",)},
     rows("""
     SLAB_NEXT | slab | alloc, free | next in its list
     SLAB_PREVIOUS | slab | alloc, free | previous in its list
@@ -295,7 +300,7 @@ SLAB = Table(
 CLASS = Table(
     "class",
     "A size class, from the start of `table` on.",
-    {"pools/slab*.py": ("table", "*._table"), "pools/regions_audit.py": ("table",)},
+    {"pools/slab*.py": ("table", "*._table"), "pools/regions_inspect.py": ("table",)},
     rows("""
     CLASS_BYTES | bytes | setup | of an object
     CLASS_OBJECTS | objects | setup | of a slab
@@ -307,7 +312,7 @@ CLASS = Table(
 RECORD = Table(
     "record",
     "A region's numbers in `table`, behind the heads of its lists: of partly used slabs, and of full ones.",
-    {"pools/slab*.py": ("table", "*._table"), "pools/regions_audit.py": ("table",)},
+    {"pools/slab*.py": ("table", "*._table"), "pools/regions_inspect.py": ("table",)},
     rows("""
     HELD | slabs | alloc, free | of the region
     GUARANTEED | slabs | open_region | of the region
@@ -321,7 +326,7 @@ RECORD = Table(
 NODE = Table(
     "node",
     "Rows of 16 bits in a region pool's `node`, one number a region each.",
-    {"pools/region.py": ("node", "*._node"), "pools/units_audit.py": ("node",)},
+    {"pools/region.py": ("node", "*._node"), "pools/units_inspect.py": ("node",)},
     rows("""
     AT | units | alloc, compact | where the region starts
     LENGTH | units | alloc, grow | of the region

@@ -75,7 +75,7 @@ def otherwise() -> Iterator[None]:
     """Right behind a `when`: what runs when its condition does not hold."""
     made = here()
     begin, end = made.lines[-1].removeprefix("label(").removesuffix(")"), made.new_label()
-    made.take_back(begin)
+    made.unload_all(begin)
     b(end)
     label(begin)
     yield

@@ -78,7 +78,7 @@ class Kernel:
         self.labels[name] = self.size
         self.lines.append(f"label({name})")
 
-    def take_back(self, name: str) -> None:
+    def unload_all(self, name: str) -> None:
         """The label that was just put down is to stand somewhere else."""
         if self.lines.pop() != f"label({name})":
             raise BadKernel(f"{self.name}: {name} is not the last label")

@@ -17,13 +17,13 @@ BROKEN = (
     "mpy_kv/paged/*.py",
     "mpy_kv/eviction/**/*.py",
     "mpy_kv/admission/*.py",
-    "mpy_kv/sealed/*.py",
-    "mpy_kv/budget/*.py",
+    "mpy_kv/int4_blocks/*.py",
+    "mpy_kv/token_eviction/*.py",
     "mpy_kv/sequence.py",
     "mpy_kv/attention.py",
-    "mpy_kv/apart.py",
+    "mpy_kv/value_runs.py",
     "mpy_kv/cache.py",
-    "mpy_kv/mixed.py",
+    "mpy_kv/per_layer.py",
 )
 WHOLE = ("thumb.py",)
 
@@ -46,9 +46,9 @@ DEVICE = {
     "mpy_kv/eviction/tokens": ("test_token_policies.py",),
     "mpy_kv/eviction": ("test_policies.py",),
     "mpy_kv/admission": ("test_admission.py", "test_predictor.py"),
-    "mpy_kv/sealed": ("test_sealed.py",),
-    "mpy_kv/budget": ("test_budget.py",),
-    "mpy_kv/mixed.py": ("test_mixed.py",),
+    "mpy_kv/int4_blocks": ("test_sealed.py",),
+    "mpy_kv/token_eviction": ("test_budget.py",),
+    "mpy_kv/per_layer.py": ("test_mixed.py",),
     "mpy_kv": ("test_allocation.py", "test_bad_input.py"),
 }
 

@@ -1,5 +1,5 @@
-"""The arrows between modules: of `import`, `lend("...")`, `__import__(...)`, `import_module(...)`, a family's
-files, and what stands in for an import where there is no compiler of native code.
+"""The arrows between modules: of `import`, `load_module("...")`, `__import__(...)`, `import_module(...)`, a
+family's files, and what stands in for an import where there is no compiler of native code.
 
 Names that are put together are resolved: a part that is only known at run time stands for every member of the
 registry that the place takes it from, or else for every module of that package.
@@ -36,22 +36,22 @@ MEMBERS = {
 
 # Imports of a name that is an argument: whoever gives it has the arrow.
 GIVEN = {
-    ("mpy_kv.lend", "name"): "what lend() is called with",
+    ("mpy_kv.transient", "name"): "what load_module() is called with",
     ("mpy_kv.port", "package + '.' + name"): "native code of the package that calls load_native()",
-    ("mpy_kv.kernels.family", "self.package + '.plain'"): "of the package that makes a Family",
-    ("mpy_kv.kernels.family", "self.check"): "of the package that makes a Family, or what it is told",
-    ("mpy_kv.kernels.variant", "self.package + '.plain'"): "of the package that makes a Variant",
+    ("mpy_kv.kernels.kernel_registry", "self.package + '.plain'"): "of the package that makes a Family",
+    ("mpy_kv.kernels.kernel_registry", "self.check"): "of the package that makes a Family, or as told",
+    ("mpy_kv.kernels.derived_kernels", "self.package + '.plain'"): "of the package that makes a Variant",
     ("unix_port.side.boot", "config['port']"): "a module of side/ports, which imports nothing of ours",
     ("kvlab.commands.doctor", "name"): "a library",
     ("kvlab.engine.compiled", "name"): "of whoever asks for transitions of a module",
 }
 _ANY = "*"
-_CALLS = {"lend", "__import__", "importlib.import_module", "install", "_port.install", "port.install"}
+_CALLS = {"load_module", "__import__", "importlib.import_module", "install", "_port.install", "port.install"}
 
 
 @dataclass(frozen=True, order=True)
 class Arrow:
-    """`source` imports `target`, in that line; `late`: by lend(), or chosen by a name at run time."""
+    """`source` imports `target`, in that line; `late`: by load_module(), or chosen by a name at run time."""
 
     source: str
     target: str
@@ -141,7 +141,7 @@ class Module(ast.NodeVisitor):
         called = ast.unparse(node.func)
         first = node.args[0] if node.args else None
         if called in _CALLS and first is not None:
-            self._chosen(node, first, called == "lend")
+            self._chosen(node, first, called == "load_module")
         elif called.rpartition(".")[2] == "install_all":
             self._installed(node)
         elif isinstance(first, ast.Name) and first.id == "__name__" and _says_file(node.args[1:]):

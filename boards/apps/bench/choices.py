@@ -17,7 +17,7 @@ from array import array
 
 from instructions import count
 from mpy_kv import Geometry, cache_for, geometry_for, kernels
-from mpy_kv.budget import BudgetCache
+from mpy_kv.token_eviction import BudgetCache
 from mpy_kv.eviction import tokens
 from mpy_kv.geometry import CODECS as TYPES
 

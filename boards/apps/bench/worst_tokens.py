@@ -11,7 +11,7 @@ from array import array
 import micropython
 from bench.tally import Record, begin, end, fill16, following
 from mpy_kv import Geometry
-from mpy_kv.budget import BudgetCache
+from mpy_kv.token_eviction import BudgetCache
 from mpy_kv.eviction import tokens
 from mpy_kv.eviction.tokens import params as T
 from mpy_kv.kernels import params as P

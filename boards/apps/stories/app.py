@@ -12,7 +12,7 @@ except ImportError:
 import sys
 
 from mpy_kv.errors import BadArgument, KVError
-from mpy_kv.lend import lend, take_back
+from mpy_kv.transient import load_module, unload_all
 
 from .errors import ImageError
 from .probe import settle
@@ -41,7 +41,7 @@ def tell(
     cache = llama.cache
     ratio = None
     if compress is not None:
-        ratio = lend("stories.budgets").ratio(cache, compress)
+        ratio = load_module("stories.budgets").ratio(cache, compress)
     sampler = Sampler(llama, "0" if greedy else temperature, top_p, seed)
     teller = Teller(llama, sampler, write or stdout(), stop)
     start = now()
@@ -49,7 +49,7 @@ def tell(
     settle("tokenizer and sampler")
     teller.feed(prompt_tokens)
     dropped = None if ratio is None else cache.compress(ratio)
-    take_back()
+    unload_all()
     prompt_ms = since(start)
 
     start = now()
@@ -69,7 +69,7 @@ def tell(
     ms = since(start)
     if not allocated:
         counted = None
-    return lend("stories.report").of_story(teller, len(prompt_tokens), prompt_ms, ms, counted, dropped)
+    return load_module("stories.report").of_story(teller, len(prompt_tokens), prompt_ms, ms, counted, dropped)
 
 
 _OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "policy", "budget", "kernels")
@@ -87,16 +87,16 @@ def _run(dump=None, json=None, report=True, **options):
     if dump is None and json is None:
         figures = work(chosen, **options)
     else:
-        made = lend("stories.files").claim(dump, json)
+        made = load_module("stories.files").claim(dump, json)
         try:
             if dump is not None:
-                figures = lend("stories.files").dump_files(open_model(**chosen), dump, made)
+                figures = load_module("stories.files").dump_files(open_model(**chosen), dump, made)
             else:
                 figures = work(chosen, **options)
             if json is not None:
-                lend("stories.files").write(json, figures, made)
+                load_module("stories.files").write(json, figures, made)
         except BaseException:
-            lend("stories.files").discard(made)
+            load_module("stories.files").discard(made)
             raise
     if report and json is None:
         for key in figures:
@@ -119,17 +119,17 @@ def main(argv=None, **options):
     """
     try:
         if argv:
-            command = lend("stories.command")
+            command = load_module("stories.command")
             words = command.parse(argv)
             if words is None:
                 print(command.USAGE)
                 return None
             options.update(words)
             command = None
-            take_back()
+            unload_all()
         return _run(**options)
     except (KVError, ImageError) as error:
         if argv is None:
             raise
-        sys.stderr.write("stories: error: %s\n" % lend("stories.command").as_typed(error))
+        sys.stderr.write("stories: error: %s\n" % load_module("stories.command").as_typed(error))
         sys.exit(2)

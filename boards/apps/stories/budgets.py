@@ -1,7 +1,7 @@
 """Which tokens a story may keep: policy and budget as a program asks for them, checked, and their cache.
 
-Lent (mpy_kv/lend.py), and only where a policy, a budget or a compression is asked for. Raises BadArgument
-naming the option to change.
+Transient (mpy_kv/transient.py), and only where a policy, a budget or a compression is asked for. Raises
+BadArgument naming the option to change.
 """
 
 from mpy_kv.errors import BadArgument
@@ -68,7 +68,7 @@ def _window(image, budget, window, sinks):
 
 def make(g, policy, **options):
     """A BudgetCache; options: what it takes."""
-    from mpy_kv.budget import BudgetCache
+    from mpy_kv.token_eviction import BudgetCache
 
     cache = BudgetCache(g, policy=policy, **options)
     tokens.FAMILY.release()

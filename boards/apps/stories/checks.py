@@ -1,19 +1,19 @@
 """Whatever could be wrong with a board image, checked when it is opened (docs/SPEC.md has every byte).
 
-Lent (mpy_kv/lend.py): a model is opened once. `image` is an Image, to be checked in the order of these
-functions. Raises ImageError saying what is wrong with which numbers.
+Transient (mpy_kv/transient.py): a model is opened once. `image` is an Image, to be checked in the order of
+these functions. Raises ImageError saying what is wrong with which numbers.
 """
 
 import struct
 from binascii import crc32
 
 from mpy_kv.geometry import CODECS
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 from mpy_kv.port import addressof
 
 from .errors import ImageError
 
-U = lend("stories.kernels.layout")
+U = load_module("stories.kernels.layout")
 
 HEADER_BYTES = 96
 VERSION = 1
@@ -142,7 +142,7 @@ def _check_range(total_bytes, name, at, size):
 
 def tensors(image):
     """The table lists what the header's shapes ask for, each tensor inside the image."""
-    table = lend("stories.tensors")
+    table = load_module("stories.tensors")
     q, kv = image.heads * image.head_dim, image.kv_heads * image.head_dim
     d, h = image.dim, image.hidden
     layer = ((1, d), (q, d), (kv, d), (kv, d), (d, q), (1, d), (h, d), (d, h), (h, d))
@@ -179,7 +179,7 @@ def tensors(image):
 
 def shifts(image):
     """Shifts are those that a cache takes."""
-    for layer, of_layer in enumerate(lend("stories.tensors").shifts(image)):
+    for layer, of_layer in enumerate(load_module("stories.tensors").shifts(image)):
         for i, shift in enumerate(of_layer):
             if not -31 <= shift <= 31:
                 raise ImageError("%s_shift of layer %d is %d, must be -31..31" % ("kvq"[i], layer, shift))

@@ -1,4 +1,4 @@
-"""The command line of the program. Lent (mpy_kv/lend.py): read once, and most boards have none."""
+"""The command line of the program. Transient (mpy_kv/transient.py): read once, and most boards have none."""
 
 from mpy_kv.errors import BadArgument
 

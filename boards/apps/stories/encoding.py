@@ -1,4 +1,6 @@
-"""Text to tokens, from the tables of the board image (llama2.c's rules). Lent (mpy_kv/lend.py); allocates."""
+"""Text to tokens, from the tables of the board image (llama2.c's rules). Transient (mpy_kv/transient.py);
+allocates.
+"""
 
 from mpy_kv.errors import BadArgument
 

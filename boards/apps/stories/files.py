@@ -1,14 +1,14 @@
-"""The files of the program: --dump and --json. Lent (mpy_kv/lend.py): most boards write none."""
+"""The files of the program: --dump and --json. Transient (mpy_kv/transient.py): most boards write none."""
 
 import os
 from array import array
 
 from mpy_kv.errors import BadArgument, KVError
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 from .telling import now, since
 
-POINT = lend("stories.kernels.layout").POINT
+POINT = load_module("stories.kernels.layout").POINT
 
 RESET = -1  # in the ids of dump(): forget everything
 SEEK = -2  # keep the sinks and go on at the position that follows

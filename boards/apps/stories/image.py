@@ -10,7 +10,7 @@ try:
 except ImportError:
     from mpy_kv import cpython as micropython
 
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 from .errors import ImageError
 
@@ -27,7 +27,7 @@ class Image:
     def __init__(self, source, check_crc=True):
         self.buffer = None  # memoryview of a mapped image
         self.file = None
-        lend("stories.checks").open_image(self, source, check_crc)
+        load_module("stories.checks").open_image(self, source, check_crc)
 
     def bytes_at(self, at, size):
         """A copy; allocates, for opening and for encoding text."""

@@ -14,7 +14,7 @@ import gc
 from array import array
 
 import mpy_kv.paged  # noqa: F401 (what stays is loaded before the arena is made)
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 from .probe import sample, settle
 from .sampler import Sampler
@@ -102,11 +102,11 @@ def open_arena(texts, tokens, at_once=None, block_tokens=16, **chosen):
     texts: how each story starts; tokens: of each story at most; chosen: options of open_model(). The room
     is for texts of which one has run its prompt before the others open: shared.blocks().
     """
-    lend("stories.shared").check_alone(chosen)
+    load_module("stories.shared").check_alone(chosen)
     prompts = []
 
     def make(image, kernels=None, **geometry):
-        shared = lend("stories.shared")
+        shared = load_module("stories.shared")
         shared.check_codec(geometry["codec"])
         prompts.extend(shared.tokens_of(image, texts))
         g = shared.geometry_of(image, block_tokens, geometry)
@@ -121,7 +121,7 @@ def open_arena(texts, tokens, at_once=None, block_tokens=16, **chosen):
             raise MemoryError(
                 "an arena of %d bytes, %d blocks of %d tokens" % (g.bytes(n), n, g.block_tokens)
             )
-        return lend("stories.shared").make(image, g, n, at_once or len(texts), buffer, kernels)
+        return load_module("stories.shared").make(image, g, n, at_once or len(texts), buffer, kernels)
 
     llama = open_model(make=make, **chosen)
     return llama, llama.cache, prompts
@@ -157,7 +157,7 @@ def tell(
     chosen: options of open_model(); window and sinks are those of every story. Each starts with shared_prefix
     and its prompt (one text for all, or a list), and is told with a seed of its own: seed, seed + 1, ...
     """
-    texts = lend("stories.shared").check(requests, shared_prefix, prompt, tokens)
+    texts = load_module("stories.shared").check(requests, shared_prefix, prompt, tokens)
     llama, pool, prompts = open_arena(texts, tokens, block_tokens=block_tokens, **chosen)
     heat = "0" if greedy else temperature
     samplers = [Sampler(llama, heat, top_p, seed + i) for i in range(requests)]

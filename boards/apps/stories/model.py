@@ -14,7 +14,7 @@ except ImportError:
 from array import array
 
 from mpy_kv.errors import BadArgument
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 from . import kernels as kernel_sets
 from .kernels.tables import SIGMOID, SINE
@@ -41,10 +41,10 @@ def make_cache(image, **options):
 
     window: recent tokens, default 256 or what seq_len leaves; sinks (4, under a policy 0), capacity, buffer,
     kernels and what else Geometry takes. codec: an element type, or a list of one a layer (default: what the
-    image names, or int8); of a list, kernels are sets by element type (mpy_kv/mixed.py). Raises BadArgument
-    if sinks + window, or capacity, is more than seq_len: distances the model never saw.
+    image names, or int8); of a list, kernels are sets by element type (mpy_kv/per_layer.py). Raises
+    BadArgument if sinks + window, or capacity, is more than seq_len: distances the model never saw.
     """
-    return lend("stories.plan").make_cache(image, **options)
+    return load_module("stories.plan").make_cache(image, **options)
 
 
 class Llama:
@@ -58,7 +58,7 @@ class Llama:
     """
 
     def __init__(self, image, cache, kernels=None, row_buffer_bytes=4096):
-        plan = lend("stories.plan")
+        plan = load_module("stories.plan")
         plan.check(image, cache.geometry)
         self.image = image
         self.cache = cache

@@ -1,10 +1,10 @@
 """Opens a model: the image where it lies, kernels and cache as they are asked for, the vectors.
 
-Lent (mpy_kv/lend.py): a program opens one model.
+Transient (mpy_kv/transient.py): a program opens one model.
 """
 
 from mpy_kv.errors import BadArgument
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 from . import kernels as kernel_sets
 from .errors import ImageError
@@ -39,7 +39,7 @@ def open_model(
     if type(row_buffer_bytes) is not int or not 0 <= row_buffer_bytes <= 1 << 20:
         raise BadArgument("row_buffer_bytes must be 0..1048576, got %r" % (row_buffer_bytes,))
     if model is None:
-        storage = lend("stories.storage")
+        storage = load_module("stories.storage")
         model = storage.find()
         if model is None:
             raise BadArgument(
@@ -59,7 +59,7 @@ def open_model(
         both = _kernel_sets(kernels, codec)
     more = {}
     if policy is not None or budget is not None:
-        window, sinks, policy = lend("stories.budgets").chosen(
+        window, sinks, policy = load_module("stories.budgets").chosen(
             image, policy, budget, window, most_window, sinks, codec, kernels
         )
         if policy is not None:

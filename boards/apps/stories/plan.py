@@ -1,6 +1,7 @@
 """What a Llama is made of: its cache, its workspace, and the parameters of every kernel call.
 
-Lent (mpy_kv/lend.py), for a model is made once. Every 32-bit vector lies in one array('i'), `workspace`:
+Transient (mpy_kv/transient.py), for a model is made once. Every 32-bit vector lies in one array('i'),
+`workspace`:
   x[dim]        residual stream, point 16
   act           activation vector of the matrix at hand, see kernels/plain.py
   o             everything short-lived, each overwriting the one before: normalised vectors, q k v,
@@ -17,7 +18,7 @@ from array import array
 from mpy_kv import cache_for, geometry_for
 from mpy_kv.errors import BadArgument
 from mpy_kv.geometry import SINKS
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 
 # fields: matvec, norm
@@ -27,7 +28,7 @@ _M_SKIP = const(3)
 _WEIGHTS = const(6)
 # end of fields
 
-U = lend("stories.kernels.layout")
+U = load_module("stories.kernels.layout")
 
 
 def _padded(n):
@@ -64,7 +65,7 @@ def make_cache(
     options = {"buffer": buffer, "kernels": kernels}
     options.update(shifts(image))
     if policy is not None:
-        return lend("stories.budgets").make(g, policy, **options)
+        return load_module("stories.budgets").make(g, policy, **options)
     return cache_for(g, **options)
 
 
@@ -75,7 +76,7 @@ def shape(image):
 
 def shifts(image):
     """The binary points of a model's keys, values and queries, as a cache takes them."""
-    all_layers = lend("stories.tensors").shifts(image)
+    all_layers = load_module("stories.tensors").shifts(image)
     return {"kv_shift": [(s[0], s[1]) for s in all_layers], "q_shift": [s[2] for s in all_layers]}
 
 
@@ -115,7 +116,7 @@ def arrays(image, sinks):
     bytes of all of them."""
     dim, hidden, d = image.dim, image.hidden, image.head_dim
     q, kv = image.heads * d, image.kv_heads * d
-    table = lend("stories.tensors")
+    table = load_module("stories.tensors")
     shifts = table.shifts(image)
     x, act = 0, dim
     o = act + U.ACT_HEADER + U.ACT_GROUP * (_padded(max(dim, hidden, q)) // U.GROUP)

@@ -1,6 +1,6 @@
 """Where an emulator is told how full the heap is; on a board there is nobody to tell."""
 
-from mpy_kv.lend import take_back
+from mpy_kv.transient import unload_all
 
 try:
     from emu import mark, sample
@@ -15,5 +15,5 @@ except ImportError:
 
 def settle(label):
     """What was needed to get here is done with."""
-    take_back()
+    unload_all()
     mark(label)

@@ -1,4 +1,4 @@
-"""The figures of a story. Lent (mpy_kv/lend.py): they are made once, when it is told."""
+"""The figures of a story. Transient (mpy_kv/transient.py): they are made once, when it is told."""
 
 
 def of_story(teller, prompt_tokens, prompt_ms, ms, allocated, dropped):

@@ -3,7 +3,7 @@
 Integers only, the same on every port and kernel set, and nothing is allocated after construction.
 """
 
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 from .kernels.tables import EXP2
 
@@ -15,7 +15,7 @@ class Sampler:
         self.kernels = model.kernels
         self._v = model.workspace
         self._a = model.logits_parameters()  # n, offset, and room for what follows
-        self.greedy = lend("stories.sampling").fill(self._a, temperature, top_p, seed)
+        self.greedy = load_module("stories.sampling").fill(self._a, temperature, top_p, seed)
 
     def sample(self):
         """The next token. Unless greedy, the model's logits are overwritten with weights."""

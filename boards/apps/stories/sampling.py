@@ -1,6 +1,6 @@
 """How likely each token is to be drawn: temperature, top-p and seed as numbers of the kernels.
 
-Lent (mpy_kv/lend.py): they are told once. Integers only, the same on every port.
+Transient (mpy_kv/transient.py): they are told once. Integers only, the same on every port.
 """
 
 try:

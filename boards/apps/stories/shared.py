@@ -1,6 +1,6 @@
 """What several texts in one arena are made of: their prompts as tokens, and the arena.
 
-Lent (mpy_kv/lend.py), for it is made once.
+Transient (mpy_kv/transient.py), for it is made once.
 """
 
 from mpy_kv.errors import BadArgument

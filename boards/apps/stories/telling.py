@@ -1,6 +1,6 @@
 """What telling takes: a clock, what was ever allocated, where the text goes, the next token.
 
-What one story and several need alike. Opening a model is lent (mpy_kv/lend.py), as it is done once.
+What one story and several need alike. Opening a model is lent (mpy_kv/transient.py), as it is done once.
 """
 
 try:
@@ -15,7 +15,7 @@ try:
 except ImportError:  # a port without a clock
     time = None
 
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 from .probe import sample, settle
 from .tokenizer import Tokenizer
@@ -41,7 +41,7 @@ allocated = getattr(micropython, "mem_total", None)
 
 def open_model(*words, **options):
     """A Llama with its cache, as opening.open_model."""
-    llama = lend("stories.opening").open_model(*words, **options)
+    llama = load_module("stories.opening").open_model(*words, **options)
     settle("the model's vectors and tables")
     return llama
 

@@ -1,4 +1,5 @@
-"""Entries of an image's tables (docs/SPEC.md has every byte). Lent (mpy_kv/lend.py): a model is made once.
+"""Entries of an image's tables (docs/SPEC.md has every byte). Transient (mpy_kv/transient.py): a model is
+made once.
 
 An entry of the tensor table is a tuple: offset, rows, columns, bytes of a row, exponent, kind, groups. A row
 is codes (padded columns), scales, padding to a word.

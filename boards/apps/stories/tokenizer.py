@@ -3,7 +3,7 @@
 encode() allocates and is for prompts; decode() runs per token and allocates nothing.
 """
 
-from mpy_kv.lend import lend
+from mpy_kv.transient import load_module
 
 
 class Tokenizer:
@@ -76,8 +76,8 @@ class Tokenizer:
         """Tokens of a str or bytes: characters or bytes first, then the best merge until none is left.
 
         Raises BadArgument when the vocabulary has no token for a byte it would need."""
-        return lend("stories.encoding").encode(self.image, text, bos)
+        return load_module("stories.encoding").encode(self.image, text, bos)
 
     def find(self, piece):
         """The token of exactly these bytes, the lowest if there are several; None if there is none."""
-        return lend("stories.encoding").find(self.image, piece)
+        return load_module("stories.encoding").find(self.image, piece)

@@ -1,6 +1,6 @@
 """Which token leaves when one sequence may keep only so many: one table of tokens for all layers.
 
-    from mpy_kv.budget import BudgetCache      # keeps it
+    from mpy_kv.token_eviction import BudgetCache  # keeps it
     cache = BudgetCache(Geometry(..., window=64, sinks=0), policy="lru-peak")
 
 A token's worth is a number made of the attention it gets; the least worthy leaves, of equals the older one,
@@ -20,7 +20,7 @@ The kernels are in plain.py and viper.py, as mpy_kv/kernels has its own.
 """
 
 from ...errors import BadArgument
-from ...kernels.family import Family
+from ...kernels.kernel_registry import Family
 
 FAMILY = Family(__name__, __file__[: __file__.rfind("/") + 1], ("uses", "survey", "watch", "move"))
 

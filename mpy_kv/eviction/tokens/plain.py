@@ -9,13 +9,13 @@ BITS is chosen by heads and rows; a mass below 2^29, as all are halved before th
 decayed one below 64/3 * 2^21.
 """
 
-from ...lend import lend
+from ...transient import load_module
 
 # Lent, not imported, so that they go with this module.
-P = lend("mpy_kv.kernels.params")
-T = lend("mpy_kv.eviction.tokens.params")
-get32 = lend("mpy_kv.kernels.plain").get32
-distance_scale = lend("mpy_kv.kernels.plain").distance_scale
+P = load_module("mpy_kv.kernels.params")
+T = load_module("mpy_kv.eviction.tokens.params")
+get32 = load_module("mpy_kv.kernels.plain").get32
+distance_scale = load_module("mpy_kv.kernels.plain").distance_scale
 
 
 def uses(buf, plan, tables, a):

@@ -6,11 +6,11 @@ to be halved, rows many and one. Allocates a few KB, once.
 from array import array
 
 from ...kernels.tables import TABLES
-from ...lend import lend
+from ...transient import load_module
 
-P = lend("mpy_kv.kernels.params")
-T = lend("mpy_kv.eviction.tokens.params")
-put32 = lend("mpy_kv.kernels.plain").put32
+P = load_module("mpy_kv.kernels.params")
+T = load_module("mpy_kv.eviction.tokens.params")
+put32 = load_module("mpy_kv.kernels.plain").put32
 
 _RING = 9
 _SINKS = 2

@@ -6,7 +6,7 @@ in the units of int8's, whose score, weights and emit serve here too.
 """
 
 from .. import FAMILY as _BASE
-from ..variant import Variant
+from ..derived_kernels import Variant
 
 FAMILY = Variant(
     __name__, __file__[: __file__.rfind("/") + 1], _BASE, "float16", ("encode", "scales", "qk", "av")

@@ -5,7 +5,7 @@ and loss is seen with it. On a board each token allocates, as the plain kernels 
 """
 
 from .. import FAMILY as _BASE
-from ..variant import Variant
+from ..derived_kernels import Variant
 
 
 class _Plain(Variant):

@@ -6,7 +6,7 @@ plain.py has the definitions; all else is int8's. params.py: what these read bes
 """
 
 from .. import FAMILY as _BASE
-from ..variant import Variant
+from ..derived_kernels import Variant
 
 ADDED = ("qk4", "center", "av4", "seal_keys", "seal_values", "open_row")
 

@@ -7,6 +7,6 @@ results.
 """
 
 from .. import FAMILY as _BASE
-from ..variant import Variant
+from ..derived_kernels import Variant
 
 FAMILY = Variant(__name__, __file__[: __file__.rfind("/") + 1], _BASE, "int8-int4", ("av",))

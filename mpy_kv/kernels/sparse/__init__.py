@@ -10,7 +10,7 @@ sparse saves 6 % of int8's bytes, which is not worth a second copy of both.
 """
 
 from .. import FAMILY as _BASE
-from ..variant import Variant
+from ..derived_kernels import Variant
 
 
 class _Sparse(Variant):

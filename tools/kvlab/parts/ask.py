@@ -10,19 +10,19 @@ from kvlab.parts.table import PARTS
 ALL = "all"  # in the place of parts: the whole package
 
 # Options of stories.main that need a part, whatever their value.
-_OPTIONS = {"policy": "budget", "budget": "budget", "compress": "budget", "requests": "paged"}
+_OPTIONS = dict.fromkeys(("policy", "budget", "compress"), "token-eviction") | {"requests": "paged"}
 
 
 def of_options(codecs: Iterable[str], policies: Iterable[str], requests: bool) -> list[str]:
     """Of element types and token policies by name, and of several stories at once. Policies share their code:
     one brings the others."""
-    return [*codecs, *(["budget"] if list(policies) else []), *(["paged"] if requests else [])]
+    return [*codecs, *(["token-eviction"] if list(policies) else []), *(["paged"] if requests else [])]
 
 
 def of_layers(codecs: Iterable[str]) -> list[str]:
     """Of an element type for each layer."""
     types = list(dict.fromkeys(codecs))
-    return types if len(types) < 2 else [*types, "mixed"]
+    return types if len(types) < 2 else [*types, "per-layer"]
 
 
 def of_main(source: str) -> list[str] | None:

@@ -1,9 +1,9 @@
 """The files that a program needs, found by reading them: no module is imported.
 
-Followed are `import` and `from`, `lend("...")` and `__import__("...")`, kernels that a family finds in the
-folder of its package, and sources that are named by their file. An import that runs when its module is loaded
-is always followed; one inside a function is not, where it leads to a root (table.py) of a part that was not
-asked for.
+Followed are `import` and `from`, `load_module("...")` and `__import__("...")`, kernels that a family finds in
+the folder of its package, and sources that are named by their file. An import that runs when its module is
+loaded is always followed; one inside a function is not, where it leads to a root (table.py) of a part that
+was not asked for.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class _Imports(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         called = node.func.id if isinstance(node.func, ast.Name) else ""
         first = node.args[0] if node.args else None
-        if called in ("lend", "__import__") and isinstance(first, ast.Constant):
+        if called in ("load_module", "__import__") and isinstance(first, ast.Constant):
             self._add(str(first.value))
         if isinstance(first, ast.Name) and first.id == "__name__" and _says_file(node.args[1:]):
             for each in FAMILY:

@@ -1,10 +1,10 @@
 """The parts of mpy_kv by name, each by the modules it is asked for with; what these import comes with them.
 
 A module named here is a *root*: what another module imports of it only when it is called, such as sealed
-blocks in mpy_kv/choose.py, is left out with its part. All other imports are followed. So a root belongs to no
-program that did not ask for it, and what is no root is never missing.
-Kernel sets are no parts of their own: plain and viper kernels are in each part that computes, those in Thumb
-assembler as well, where the board has an Arm core.
+blocks in mpy_kv/factory.py, is left out with its part. All other imports are followed. So a root belongs to
+no program that did not ask for it, and what is no root is never missing. Kernel sets are no parts of their
+own: plain and viper kernels are in each part that computes, those in Thumb assembler as well, where the board
+has an Arm core.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def _of_type(name: str) -> tuple[str, ...]:
     """Of an element type: its kernels, the codec that reads back, and what it alone takes."""
     file, of = name.replace("-", "_"), TYPES[name]
     kernels = "mpy_kv.kernels" if name == USUAL else f"mpy_kv.kernels.{file}"
-    sealed = ("mpy_kv.sealed", "mpy_kv.sealed.selfcheck") if name == SEALED else ()
-    apart = ("mpy_kv.apart",) if of.k_bits != of.v_bits else ()  # rows of V differ from those of K
+    sealed = ("mpy_kv.int4_blocks", "mpy_kv.int4_blocks.selfcheck") if name == SEALED else ()
+    apart = ("mpy_kv.value_runs",) if of.k_bits != of.v_bits else ()  # rows of V differ from those of K
     checks = (f"mpy_kv.selfcheck_{file}",) if (ROOT / "mpy_kv" / f"selfcheck_{file}.py").exists() else ()
     return (*checks, *sealed, kernels, f"mpy_kv.codecs.{file}", *apart)
 
@@ -31,10 +31,10 @@ PARTS = {
     "core": ("mpy_kv", "mpy_kv.selfcheck"),
     **{name: _of_type(name) for name in NAMES},
     # A type a layer. The types themselves are asked for beside it.
-    "mixed": ("mpy_kv.mixed",),
+    "per-layer": ("mpy_kv.per_layer",),
     # Token policies; the app's choice of one comes with them.
-    "budget": (
-        *("mpy_kv.budget", "mpy_kv.eviction.tokens", "mpy_kv.eviction.tokens.params"),
+    "token-eviction": (
+        *("mpy_kv.token_eviction", "mpy_kv.eviction.tokens", "mpy_kv.eviction.tokens.params"),
         "stories.budgets",
     ),
     # Many requests, and the app's several stories at once.
@@ -48,7 +48,7 @@ PARTS = {
     "pool-slab-region": ("mpy_kv.pools.slab_region",),
     # Policies that order blocks between requests.
     "evict-fifo": ("mpy_kv.eviction", "mpy_kv.eviction.fifo"),
-    "evict-lru": ("mpy_kv.eviction", "mpy_kv.eviction.recency"),
+    "evict-lru": ("mpy_kv.eviction", "mpy_kv.eviction.lru"),
     "evict-lfu": ("mpy_kv.eviction", "mpy_kv.eviction.lfu"),
     "evict-hybrid": ("mpy_kv.eviction", "mpy_kv.eviction.hybrid"),
     "evict-sieve": ("mpy_kv.eviction", "mpy_kv.eviction.sieve"),

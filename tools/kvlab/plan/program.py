@@ -118,7 +118,7 @@ def array_bytes(model: Model, sinks: int, mapped: bool) -> int:
 
 def table_bytes(window: int, sinks: int) -> int:
     """Payload of the tables of a policy that weighs tokens, and of what they are copied from when they are
-    made (mpy_kv/budget/setup.py): two of them are copies of one."""
+    made (mpy_kv/token_eviction/setup.py): two of them are copies of one."""
     ring = window + 1
     seen = sinks + ring
     made_once = tokens_kept.ACC + seen + (seen + 1) // 2 + ring

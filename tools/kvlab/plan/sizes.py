@@ -10,7 +10,7 @@ from kvlab.plan.shape import Layer, Model
 from mpy_kv import Geometry, geometry_for
 from mpy_kv.errors import BadArgument
 from mpy_kv.geometry import SINKS
-from mpy_kv.sealed.geometry import BLOCK as SEALED_BLOCK
+from mpy_kv.int4_blocks.geometry import BLOCK as SEALED_BLOCK
 
 _OPTIONS = {"window": "--window", "sinks": "--sinks", "capacity": "--tokens", "group": "--group"}
 # How weights are stored: bits of a weight, and whether WEIGHTS_GROUP of them share a float16 scale.

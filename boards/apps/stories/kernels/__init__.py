@@ -1,6 +1,6 @@
 """The integer kernels of the model: two sets with the same bits, picked by trial as in mpy_kv.kernels."""
 
-from mpy_kv.kernels.family import Family
+from mpy_kv.kernels.kernel_registry import Family
 
 FAMILY = Family(
     __name__,

@@ -1,0 +1,30 @@
+"""Modules that a program needs for a moment only, such as those that construct, check or refuse.
+
+load_module() loads one as `import` does; unload_all() lets go of all of them at once, and the next
+load_module() loads them anew. Nothing that was made of them changes. Only modules of functions may be lent: a
+class loaded anew is another class. Not for the hot path: load_module() allocates.
+"""
+
+import sys
+
+_lent = []
+
+
+def load_module(name):
+    """The module of that full name; ImportError as `import` raises it."""
+    if name not in _lent:
+        _lent.append(name)
+    return __import__(name, None, None, ("x",))
+
+
+def unload_all():
+    """Let go of every module lent so far, with those below it. Whoever else refers to one keeps it."""
+    while _lent:
+        name = _lent.pop()
+        for known in list(sys.modules):
+            if known == name or known.startswith(name + "."):
+                sys.modules.pop(known)
+        package, _, part = name.rpartition(".")
+        package = sys.modules.get(package)
+        if hasattr(package, part):
+            delattr(package, part)
