@@ -11,6 +11,7 @@ import click
 from commandline.errors import BadInput
 from kvlab import options, output, paths, shipped
 from kvlab.bench import choices, kernels, targets, tokens, worst
+from kvlab.commands._accuracy import accuracy_command
 from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,6 +24,9 @@ def command() -> None:
     Instructions, counted on an emulated Cortex-M3, repeat exactly; of times only ratios within one run tell
     much.
     """
+
+
+command.add_command(accuracy_command)
 
 
 def target_option(*, ports: bool = True) -> Callable[[F], F]:
