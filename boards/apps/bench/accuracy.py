@@ -1,9 +1,9 @@
-"""Attention of many small caches, one query row each: what `kvlab bench accuracy` compares with float64.
+"""Attention of many small caches, what `kvlab bench accuracy` compares with float64.
 
 usage: accuracy.py LIST DATA OUT KERNELS
-A line of LIST: CODEC HEAD_DIM HEADS TOKENS SINKS LAYERS, with a window and SINKS, or of SINKS 0 a capacity.
-DATA, float32, of each line after the other: keys [TOKENS][HEAD_DIM], which all layers have; values
-[LAYERS][TOKENS][HEAD_DIM]; queries [HEADS][HEAD_DIM], all on one KV head. OUT: results of the last token,
+A line of LIST: CODEC HEADS KV_HEADS HEAD_DIM TOKENS SINKS LAYERS, with a window and SINKS, or of SINKS 0 a
+capacity. DATA, float32, of each line after the other: keys [TOKENS][KV_HEADS][HEAD_DIM], which all layers
+have; values [LAYERS][TOKENS][KV_HEADS][HEAD_DIM]; queries [HEADS][HEAD_DIM]. OUT: results of the last token,
 [LAYERS][HEADS][HEAD_DIM]. KERNELS: the name of a set, or "best".
 """
 
@@ -14,16 +14,16 @@ from array import array
 from mpy_kv import cache_for, geometry_for, kernels
 
 
-def made(codec, head_dim, heads, tokens, sinks, layers, kernel_set=None):
+def made(codec, heads, kv_heads, head_dim, tokens, sinks, layers, kernel_set):
     """An empty cache that holds so many tokens."""
     room = {"window": tokens - sinks, "sinks": sinks} if sinks else {"capacity": tokens}
-    return cache_for(geometry_for(codec, layers, heads, 1, head_dim, **room), kernels=kernel_set)
+    return cache_for(geometry_for(codec, layers, heads, kv_heads, head_dim, **room), kernels=kernel_set)
 
 
 def attended(cache, tokens, keys, values, queries):
     """Results of every layer, after the last of the tokens. values: of a layer each."""
     g = cache.geometry
-    before = (tokens - 1) * g.head_dim
+    before = (tokens - 1) * g.width
     if before:
         for layer in range(g.layers):
             cache.prefill(layer, keys, values[layer], tokens - 1)
@@ -45,11 +45,11 @@ def run(lines, data, out, name):
 
     for line in lines:
         codec, *numbers = line.split()
-        head_dim, heads, tokens, sinks, layers = [int(number) for number in numbers]
+        heads, kv_heads, head_dim, tokens, sinks, layers = [int(number) for number in numbers]
         kernel_set = None if name == "best" else kernels.of(codec).get(name)
-        keys = floats(tokens * head_dim)
-        values = [floats(tokens * head_dim) for _ in range(layers)]
-        cache = made(codec, head_dim, heads, tokens, sinks, layers, kernel_set)
+        keys = floats(tokens * kv_heads * head_dim)
+        values = [floats(tokens * kv_heads * head_dim) for _ in range(layers)]
+        cache = made(codec, heads, kv_heads, head_dim, tokens, sinks, layers, kernel_set)
         for found in attended(cache, tokens, keys, values, floats(heads * head_dim)):
             out.write(found)
         cache = keys = values = None

@@ -80,6 +80,16 @@ WORST = {
 }
 
 
+def accuracy(worst: Mapping[str, Mapping[str, Any]]) -> str:
+    """Of what bench.accuracy.search found: a row a distribution, a column an element type."""
+    from kvlab.bench.accuracy import TITLES, tables
+
+    rows, header = tables.errors(worst, seeds=False)
+    unit = dict.fromkeys(tables.IN_CODES, ", in codes")
+    named = [(f"`{name}`: {TITLES[name]}{unit.get(name, '')}", *cells) for name, *cells in rows]
+    return _table(header, named)
+
+
 def choices_tables(figures: Figures) -> dict[str, str]:
     """Of what `bench choices` counts."""
     return {

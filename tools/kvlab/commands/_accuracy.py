@@ -11,9 +11,10 @@ import click
 from commandline import files
 from commandline.errors import BadInput
 from kvlab import element_types, options, output, paths
-from kvlab.bench.accuracy import SEEDS, TITLES
+from kvlab.bench.accuracy import HEAD_DIMS, SEEDS, TITLES
 
-_MOST_TOKENS = 1 << 17
+_MOST_TOKENS = 1 << 16
+_MOST_VALUES = 1 << 23  # of keys: what a process has room for
 
 
 @click.command(
@@ -123,14 +124,15 @@ def _searched(
         least = DISTRIBUTIONS[name].fewest
         if tokens is not None and tokens < least:
             raise BadInput(f"--tokens {tokens}: {name} takes {least} at least")
+    if (tokens or 1) * (head_dim or max(HEAD_DIMS)) > _MOST_VALUES:
+        raise BadInput(f"--tokens {tokens}: at most {_MOST_VALUES:,} / head_dim")
     first, count = (0, seeds) if seed is None else (seed, 1)
     settings = Settings(codecs, names, count, first, head_dim, tokens)
     with output.progress("Inputs", settings.steps) as done:
         worst = search(settings, done)
-    output.table(f"Worst error, {tables.UNIT}, of {count:,} inputs each", *tables.errors(worst))
-    output.table(
-        "By how much a result exceeds the largest magnitude stored in its channel, %", *tables.excess(worst)
-    )
+    output.table("Worst error", *tables.errors(worst))
+    output.table("Largest excess", *tables.excess(worst))
+    output.notes((f"of {count:,} inputs each", *tables.NOTES))
     return {"seeds": count, "first_seed": first, "distributions": list(names), "worst": worst}
 
 

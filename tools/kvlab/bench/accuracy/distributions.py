@@ -12,13 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from kvlab.bench.accuracy import HEAD_DIMS, TITLES
-from kvlab.bench.accuracy.inputs import Array, Drawn, within
+from kvlab.bench.accuracy.inputs import Array, Drawn, levelled, within
 
 Generator = np.random.Generator
 Draw = Callable[[Generator, int, int], Drawn]
 
 QUERIES = 4  # of a cache
 _MOST_NUMBERS = 1 << 20  # keys of a cache, unless the tokens are given
+_OF_SEVERAL = 0.25  # of the caches have several KV heads, of _WIDTH values or less; a query each
+_WIDTH = 32
 
 
 class Distribution(NamedTuple):
@@ -39,12 +41,21 @@ class Distribution(NamedTuple):
         rng = np.random.default_rng([seed, *self.name.encode()])
         drawn = int(rng.choice(HEAD_DIMS))
         head_dim = drawn if head_dim is None else head_dim
-        most = max(self.least, min(self.most, _MOST_NUMBERS // head_dim))
+        kv_heads = 1
+        if not self.adversary and rng.random() < _OF_SEVERAL:
+            kv_heads = int(2 ** rng.integers(1, max(2, (_WIDTH // head_dim).bit_length())))
+        if (tokens or 1) * head_dim * kv_heads > _MOST_NUMBERS:
+            kv_heads = 1
+        most = max(self.least, min(self.most, _MOST_NUMBERS // (head_dim * kv_heads)))
         number = round(float(np.exp(rng.uniform(np.log(self.least), np.log(most)))))
-        found = self.draw(rng, head_dim, number if tokens is None else tokens)
-        queries = within(found.keys, found.queries)
-        keys, values, queries = (np.asarray(x, np.float32) for x in (found.keys, found.values, queries))
-        return Drawn(keys, values, queries, found.sinks, found.about)
+        heads = [self.draw(rng, head_dim, number if tokens is None else tokens) for _ in range(kv_heads)]
+        count = 1 if kv_heads > 1 else QUERIES
+        keys = levelled(np.concatenate([head.keys for head in heads], 1), kv_heads)
+        values = levelled(np.concatenate([head.values for head in heads], 1), kv_heads)
+        parts = zip(np.split(keys, kv_heads, 1), heads, strict=True)
+        queries = np.concatenate([within(of, head.queries)[:count] for of, head in parts])
+        keys, values, queries = (np.asarray(x, np.float32) for x in (keys, values, queries))
+        return Drawn(keys, values, queries, heads[0].sinks, kv_heads)
 
 
 DISTRIBUTIONS: dict[str, Distribution] = {}
@@ -111,7 +122,7 @@ def with_share(rng: Generator, places: Array, shares: Array, head_dim: int, nois
     gains = _odds(shares, far, max(1, len(places) - far)) / places.max()
     keys, queries = _along(rng, places, gains, head_dim, noise)
     values = _values(rng, len(places), head_dim)
-    return Drawn(keys, values, queries, about={"shares": [round(float(share), 4) for share in shares]})
+    return Drawn(keys, values, queries)
 
 
 @_of("tails", 64, 65536, fewest=2)
@@ -126,8 +137,7 @@ def tails(rng: Generator, head_dim: int, tokens: int) -> Drawn:
         rng.shuffle(places)
     powers = rng.uniform(0.5, 1.5, QUERIES)
     keys, queries = _along(rng, places, powers * np.log(tokens), head_dim)
-    about = {"powers": [round(float(power), 4) for power in powers]}
-    return Drawn(keys, _values(rng, tokens, head_dim), queries, about=about)
+    return Drawn(keys, _values(rng, tokens, head_dim), queries)
 
 
 @_of("clusters", 8, 1024, fewest=2)
@@ -197,7 +207,7 @@ def far(rng: Generator, head_dim: int, tokens: int) -> Drawn:
             found.keys *= sizes()
         found.queries *= 2 ** rng.uniform(0, 6, size=(QUERIES, 1))
     if kind in (1, 2):
-        found.values *= sizes()
+        found.values = rng.normal(size=found.values.shape) * sizes()
     return found
 
 

@@ -30,9 +30,27 @@ def weights(queries: Array, keys: Array) -> Array:
     return shares
 
 
+def _by_head(case: Case, rows: Array) -> Array:
+    """(..., tokens, kv_heads * head_dim) as (..., kv_heads, tokens, head_dim)."""
+    return np.moveaxis(rows.reshape(*rows.shape[:-1], case.kv_heads, -1), -2, -3)
+
+
+def _each(case: Case, of_heads: Array) -> Array:
+    """(layers, kv_heads, ...) for each query: (layers, queries, ...)."""
+    return np.repeat(of_heads, len(case.queries) // case.kv_heads, axis=1)
+
+
 def attention(case: Case) -> Array:
     """(layers, queries, head_dim)"""
-    found: Array = weights(case.queries, stored.keys(case)) @ stored.values(case)
+    return _attended(case, _by_head(case, stored.values(case)))
+
+
+def _attended(case: Case, values: Array) -> Array:
+    """values: (layers, kv_heads, tokens, head_dim)."""
+    queries = case.queries.reshape(case.kv_heads, -1, case.queries.shape[1])
+    heads = zip(queries, _by_head(case, stored.keys(case)), strict=True)
+    shares = np.stack([weights(some, keys) for some, keys in heads])
+    found: Array = (shares @ values).reshape(case.shape)
     return found
 
 
@@ -43,20 +61,22 @@ class Errors:
     l2: Array  # of the values' RMS norm
     of_output: Array  # the same, but of the right result's own norm where that is larger
     excess: Array  # by how much a channel exceeds the largest stored magnitude in it, a part of that
+    of_largest: Array  # the same, a part of the largest magnitude in any channel of the head
     codes: Array  # the largest deviation of a channel, in what a code of the first token counts
 
 
 def errors(case: Case, got: Array) -> Errors:
-    values = stored.values(case)
-    want = weights(case.queries, stored.keys(case)) @ values
-    rms = np.sqrt((values**2).sum(-1).mean(-1))[:, None]
+    values = _by_head(case, stored.values(case))
+    want = _attended(case, values)
+    rms = _each(case, np.sqrt((values**2).sum(-1).mean(-1)))
     size = np.maximum(rms, np.linalg.norm(want, axis=-1))
     off = np.linalg.norm(got - want, axis=-1)
-    most = np.abs(values).max(1)  # (layers, head_dim)
-    whole = np.where(most > 0, most, most.max(-1, keepdims=True))[:, None]
-    excess = np.maximum(np.abs(got) - most[:, None], 0) / np.where(whole > 0, whole, 1)
-    step = stored.step(case.codec, case.value_sets[:, 0])[:, None]
+    most = _each(case, np.abs(values).max(-2))
+    largest = most.max(-1, keepdims=True)
+    whole = np.where(most > 0, most, largest)
+    beyond = np.maximum(np.abs(got) - most, 0)
+    excess, of_largest = (beyond / np.where(by > 0, by, 1) for by in (whole, largest))
+    step = _each(case, stored.step(case).reshape(len(values), case.kv_heads, -1))
     codes = np.abs(got - want) / np.where(step > 0, step, 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        l2, of_output = (np.where(off > 0, off / by, 0) for by in (rms, size))
-    return Errors(l2, of_output, excess.max(-1), codes.max(-1))
+    l2, of_output = (off / np.where(by > 0, by, 1) for by in (rms, size))
+    return Errors(l2, of_output, excess.max(-1), of_largest.max(-1), codes.max(-1))

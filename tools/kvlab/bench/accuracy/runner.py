@@ -52,9 +52,9 @@ def here(cases: Sequence[Case], kernels_of: Callable[[str], Any]) -> list[Array]
 def _here(case: Case, kernels: Any) -> Array:
     from mpy_kv import cache_for, geometry_for
 
-    tokens, head_dim = case.keys.shape
+    tokens, head_dim = len(case.keys), case.queries.shape[1]
     room = {"window": tokens - case.sinks, "sinks": case.sinks} if case.sinks else {"capacity": tokens}
-    g = geometry_for(case.codec, len(case.value_sets), len(case.queries), 1, head_dim, **room)
+    g = geometry_for(case.codec, len(case.value_sets), len(case.queries), case.kv_heads, head_dim, **room)
     cache = cache_for(g, kernels=kernels)
     queries = array("f", case.queries.astype(np.float32).tobytes())
     rows = [np.asarray(x, np.float32) for x in (case.keys, *case.value_sets)]

@@ -19,7 +19,7 @@ from kvlab.element_types import EXACT
 
 Steps = Callable[[int], None]
 
-MEASURES = ("l2", "of_output", "excess", "codes")
+MEASURES = ("l2", "of_output", "excess", "of_largest", "codes")
 
 _MOST_EXACT = 4096  # numbers of a cache of float32, whose kernels are no native code
 _NUMBERS = 1 << 18  # of keys, about, that a process is given at once
@@ -60,8 +60,11 @@ class Piece:
 
 def search(settings: Settings, done: Steps, run: Run = on_unix) -> dict[str, Any]:
     """{codec: {distribution: {measure: WORST, "seeds": count, "mean_l2"}}}; WORST: "value" (a part, of codes
-    a number), and the inputs it was found with: "seed", "head_dim", "tokens", "query"."""
-    found: dict[str, Any] = {codec: {} for codec in settings.codecs}
+    a number), and what it was found with: "seed", "query", "kv_heads", "head_dim", "tokens"."""
+    found: dict[str, Any] = {
+        codec: {name: {"seeds": 0, "mean_l2": 0.0} for name in settings.distributions}
+        for codec in settings.codecs
+    }
     pieces = _pieces(settings)
     workers = os.cpu_count() or 1
     with ThreadPoolExecutor(workers) as pool:
@@ -102,7 +105,7 @@ def _pieces(settings: Settings) -> Iterator[Piece]:
 def _computed(piece: Piece, run: Run) -> tuple[Piece, list[tuple[Case, Array]]]:
     inputs = piece.inputs
     if piece.codec == EXACT:
-        inputs = [_cut(drawn, _MOST_EXACT // drawn.head_dim) for drawn in inputs]
+        inputs = [_cut(drawn, _MOST_EXACT // drawn.keys.shape[1]) for drawn in inputs]
     if piece.distribution.adversary:
         cases = adversary.sharpened(piece.codec, inputs, run)
     else:
@@ -112,11 +115,11 @@ def _computed(piece: Piece, run: Run) -> tuple[Piece, list[tuple[Case, Array]]]:
 
 def _cut(drawn: Drawn, tokens: int) -> Drawn:
     """The first tokens."""
-    return Drawn(drawn.keys[:tokens], drawn.values[:tokens], drawn.queries, drawn.sinks, drawn.about)
+    return Drawn(drawn.keys[:tokens], drawn.values[:tokens], drawn.queries, drawn.sinks, drawn.kv_heads)
 
 
 def _note(found: dict[str, Any], piece: Piece, results: Sequence[tuple[Case, Array]]) -> None:
-    of = found[piece.codec].setdefault(piece.distribution.name, {"seeds": 0, "mean_l2": 0.0})
+    of = found[piece.codec][piece.distribution.name]
     for seed, (case, got) in zip(piece.seeds, results, strict=True):
         errors = reference.errors(case, got)
         of["mean_l2"] = (of["mean_l2"] * of["seeds"] + float(errors.l2.mean())) / (of["seeds"] + 1)
@@ -127,10 +130,13 @@ def _note(found: dict[str, Any], piece: Piece, results: Sequence[tuple[Case, Arr
             worst = of.get(measure)
             # Processes end in any order: of equals the first seed counts.
             if worst is None or (-each[query], seed) < (-worst["value"], worst["seed"]):
-                tokens, head_dim = case.keys.shape
                 of[measure] = {
                     "value": float(each[query]),
-                    "seed": seed, "head_dim": head_dim, "tokens": tokens, "query": query,
+                    "seed": seed,
+                    "query": query,
+                    "kv_heads": case.kv_heads,
+                    "head_dim": case.queries.shape[1],
+                    "tokens": len(case.keys),
                 }
 
 

@@ -13,19 +13,21 @@ BLOCK = 16
 
 
 def keys(case: Case) -> Array:
-    """(tokens, head_dim)"""
-    return _stored(case.codec, case.keys, case.sinks, True)
+    """(tokens, kv_heads * head_dim)"""
+    return _stored(case, case.keys, True)
 
 
 def values(case: Case) -> Array:
-    """(layers, tokens, head_dim)"""
-    return np.stack([_stored(case.codec, rows, case.sinks, False) for rows in case.value_sets])
+    """(layers, tokens, kv_heads * head_dim)"""
+    return np.stack([_stored(case, rows, False) for rows in case.value_sets])
 
 
-def step(codec: str, rows: Array) -> Array:
-    """What a code counts in each channel of a token; of floats the 127th part of the largest, as of int8."""
-    groups = _groups(np.asarray(rows, np.float32))
-    levels = 7 if codec == "int8-int4" else 127
+def step(case: Case) -> Array:
+    """(layers, kv_heads * head_dim): what a code counts in each channel of the first token's values; of
+    floats the 127th part of the largest, as of int8."""
+    rows = np.asarray(case.value_sets[:, 0], np.float32)
+    groups = _groups(case, rows)
+    levels = 7 if case.codec == "int8-int4" else 127
     scales = codecs.symmetric(groups, levels).scales.astype(np.float64)
     return np.broadcast_to(scales[..., None], groups.shape).reshape(rows.shape)
 
@@ -35,17 +37,19 @@ def sealed_tokens(tokens: int, sinks: int) -> int:
     return BLOCK * max(0, max(0, tokens - 1 - sinks) // BLOCK - 1)
 
 
-def _groups(rows: Array) -> Array:
-    return rows.reshape(*rows.shape[:-1], -1, default_group(1, rows.shape[-1]))
+def _groups(case: Case, rows: Array) -> Array:
+    group = default_group(case.kv_heads, rows.shape[-1] // case.kv_heads)
+    return rows.reshape(*rows.shape[:-1], -1, group)
 
 
-def _stored(codec: str, rows: Array, sinks: int, of_keys: bool) -> Array:
+def _stored(case: Case, rows: Array, of_keys: bool) -> Array:
+    codec, sinks = case.codec, case.sinks
     rows = np.ascontiguousarray(rows, np.float32)
     if codec == "float32":
         return rows.astype(np.float64)
     if codec == "float16":
         return codecs.half(rows).astype(np.float64)
-    groups = _groups(rows)
+    groups = _groups(case, rows)
     if codec == "sparse" and not of_keys:
         return codecs.sparse(groups).values().reshape(rows.shape)
     fresh = codecs.symmetric(groups, 7 if codec == "int8-int4" and not of_keys else 127)

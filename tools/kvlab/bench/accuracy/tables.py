@@ -11,7 +11,11 @@ from kvlab.bench.accuracy.search import headline
 Worst = Mapping[str, Mapping[str, Any]]
 Rows = list[tuple[str, ...]]
 
-UNIT = "% of the values' RMS norm (constant: in codes)"
+NOTES = (
+    "error: L2, of the values' RMS norm; far: of the result's where that is larger; constant: in codes",
+    "excess: by how much a result exceeds the largest magnitude stored in its channel, of that",
+)
+IN_CODES = ("constant",)  # what is counted so
 
 
 def errors(worst: Worst, *, seeds: bool = True) -> tuple[Rows, tuple[str, ...]]:
@@ -27,7 +31,7 @@ def errors(worst: Worst, *, seeds: bool = True) -> tuple[Rows, tuple[str, ...]]:
 
 
 def _value(name: str, value: float) -> str:
-    return f"{value:.2f}" if name == "constant" else f"{100 * value:.2f} %"
+    return f"{value:.2f}" if name in IN_CODES else f"{100 * value:.2f} %"
 
 
 def excess(worst: Worst) -> tuple[Rows, tuple[str, ...]]:
