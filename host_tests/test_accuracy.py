@@ -382,5 +382,5 @@ def test_picture(tmp_path: Path) -> None:
         figures = curves.measure(("int8", "float32"), lambda _: None, run)
     assert len(figures["by_share"]["int8"]) == len(curves.SHARES)
     assert len(figures["by_tokens"]["float32"]) == 2
-    accuracy.draw(figures, tmp_path / "accuracy.png", "--picture")
+    accuracy.draw(figures, tmp_path / "accuracy.png", "--plot")
     assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")

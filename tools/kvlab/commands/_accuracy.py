@@ -22,7 +22,7 @@ _MOST_VALUES = 1 << 23  # of keys: what a process has room for
     epilog="""Examples:
 
 \b
-  kvlab bench accuracy --json out/accuracy.json --picture out/accuracy.png
+  kvlab bench accuracy --json out/accuracy.json --plot out/accuracy.png
   kvlab bench accuracy --codec int8 --distribution heavy --seeds 20000
   kvlab bench accuracy --codec int8 --distribution heavy --seed 18
   kvlab bench accuracy --cases
@@ -49,7 +49,7 @@ _MOST_VALUES = 1 << 23  # of keys: what a process has room for
     type=click.IntRange(1, 10_000_000),
     default=SEEDS,
     show_default=True,
-    metavar="N",
+    metavar="INPUTS",
     help="Inputs of each distribution, from seed 0 on; the full search has 20000.",
 )
 @click.option("--seed", type=click.IntRange(min=0), metavar="SEED", help="Only the inputs of that seed.")
@@ -67,7 +67,7 @@ _MOST_VALUES = 1 << 23  # of keys: what a process has room for
 )
 @click.option("--cases", is_flag=True, help="Only inputs whose results are known: right, and computed.")
 @click.option(
-    "--picture",
+    "--plot",
     type=options.OutFile(),
     metavar="FILE",
     help="Also draw the error against the share of a heavy token, and against tokens.",
@@ -81,7 +81,7 @@ def accuracy_command(
     tokens: int | None,
     head_dim: int | None,
     cases: bool,
-    picture: Path | None,
+    plot: Path | None,
     json_path: Path | None,
 ) -> None:
     """Search for the inputs on which attention is worst; of each kind the worst error and its seed.
@@ -94,15 +94,15 @@ def accuracy_command(
     """
     if cases:
         why = "has no effect with --cases; leave one of them out"
-        options.no_effect(why, "distributions", "seeds", "seed", "tokens", "head_dim", "picture")
+        options.no_effect(why, "distributions", "seeds", "seed", "tokens", "head_dim", "plot")
     if seed is not None:
         options.no_effect("has no effect with --seed; leave one of them out", "seeds")
-    if picture is not None:
-        files.prepare(picture, "--picture")
+    if plot is not None:
+        files.prepare(plot, "--plot")
     chosen = tuple(dict.fromkeys(codecs or element_types.NAMES))
     figures = _of_cases(chosen) if cases else _searched(chosen, distributions, seeds, seed, tokens, head_dim)
-    if picture is not None:
-        figures["curves"] = _drawn(chosen, picture)
+    if plot is not None:
+        figures["curves"] = _drawn(chosen, plot)
     if json_path is not None:
         output.write_json(json_path, figures, codec=chosen)
 
@@ -154,18 +154,18 @@ def _of_cases(codecs: tuple[str, ...]) -> dict[str, Any]:
     return {"cases": tables.case_figures(found, kept)}
 
 
-def _drawn(codecs: tuple[str, ...], picture: Path) -> Mapping[str, Any]:
+def _drawn(codecs: tuple[str, ...], plot: Path) -> Mapping[str, Any]:
     from kvlab.bench.accuracy import curves
 
     try:
         from kvlab.plots import accuracy
     except Exception as error:  # a broken installation of a big library fails in many ways
         raise BadInput(
-            f"--picture {picture}: matplotlib cannot be imported ({type(error).__name__}: {error}): install"
-            " it with `.venv/bin/pip install --force-reinstall matplotlib`, or leave --picture away"
+            f"--plot {plot}: matplotlib cannot be imported ({type(error).__name__}: {error}): install"
+            " it with `.venv/bin/pip install --force-reinstall matplotlib`, or leave --plot away"
         ) from error
     with output.progress("Curves", curves.steps(codecs)) as done:
         figures = curves.measure(codecs, done)
-    accuracy.draw(figures, picture, "--picture")
-    click.echo(f"Picture: {paths.shown(picture)}")
+    accuracy.draw(figures, plot, "--plot")
+    click.echo(f"Picture: {paths.shown(plot)}")
     return figures

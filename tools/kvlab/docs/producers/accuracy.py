@@ -31,7 +31,7 @@ def _picture(_wanted: Collection[str]) -> Mapping[str, bytes]:
     figures = curves.measure(NAMES, _nothing)
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         path = Path(folder) / "accuracy.png"
-        accuracy.draw(figures, path, "--picture")
+        accuracy.draw(figures, path, "--plot")
         return {PICTURE: with_figures(path.read_bytes(), figures, accuracy)}
 
 
@@ -44,7 +44,7 @@ PRODUCERS = (
     Producer("bench_accuracy", _COMMAND, Cost.MINUTES, named("accuracy", tolerance=ERRORS), _table),
     Producer(
         "accuracy_picture",
-        f"{_COMMAND} --picture FILE",
+        f"{_COMMAND} --plot FILE",
         Cost.MINUTES,
         named(PICTURE, tolerance=ERRORS),
         _picture,
