@@ -1,7 +1,8 @@
 """Start-up check: a kernel set against the plain twin, on vectors that catch what went wrong elsewhere.
 
-It makes caches, so it stands above them; the families of kernels (kernels/family.py) are told its name and
-know no more of it. float16 has more of it in selfcheck_float16.py, int4 what it drives in sealed.
+It makes caches, so it stands above them; the families of kernels (kernels/kernel_registry.py) are told its
+name and know no more of it. float16 has more of it in selfcheck_float16.py, int4 what it drives in
+int4_blocks/selfcheck.py.
 
 Signed bytes read as unsigned, a lost offset, lanes that overflow at same-sign extremes, a borrow not
 taken back, ring runs, sinks with a query of their own, several slices, widths that are no multiple of

@@ -1,7 +1,7 @@
 """Sequence: the steps of one sequence of tokens, whatever holds their keys and values.
 
-What KVCache (one ring), SealedCache, BudgetCache and paged.Request have in common: arguments checked, tokens
-stored, attended and committed, all of a step or nothing. It owns
+What KVCache (one ring), SealedCache, MixedCache, BudgetCache and paged.Request have in common: arguments
+checked, tokens stored, attended and committed, all of a step or nothing. It owns
   an Attention for each layer (attention.py), the same one for all layers of an element type: what is computed
   a placement, such as Ring (cache.py): where a token lies, and what one sees
 and a subclass says  place(layer, which, position)  and what else its steps do.
@@ -470,7 +470,7 @@ class Sequence:
         return 0 < d < row
 
     def _refuse(self, what, *about):
-        """Raise the error `what`. Its texts are lent: most programs meet none."""
+        """Raise the error `what`. Its texts are transient: most programs meet none."""
         getattr(load_module("mpy_kv.raise_errors"), what)(self, *about)
 
 

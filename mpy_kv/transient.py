@@ -1,26 +1,26 @@
 """Modules that a program needs for a moment only, such as those that construct, check or refuse.
 
 load_module() loads one as `import` does; unload_all() lets go of all of them at once, and the next
-load_module() loads them anew. Nothing that was made of them changes. Only modules of functions may be lent: a
-class loaded anew is another class. Not for the hot path: load_module() allocates.
+load_module() loads them anew. Nothing that was made of them changes. Only modules of functions may be loaded
+so: a class loaded anew is another class. Not for the hot path: load_module() allocates.
 """
 
 import sys
 
-_lent = []
+_loaded = []
 
 
 def load_module(name):
     """The module of that full name; ImportError as `import` raises it."""
-    if name not in _lent:
-        _lent.append(name)
+    if name not in _loaded:
+        _loaded.append(name)
     return __import__(name, None, None, ("x",))
 
 
 def unload_all():
-    """Let go of every module lent so far, with those below it. Whoever else refers to one keeps it."""
-    while _lent:
-        name = _lent.pop()
+    """Let go of every module loaded so far, with those below it. Whoever else refers to one keeps it."""
+    while _loaded:
+        name = _loaded.pop()
         for known in list(sys.modules):
             if known == name or known.startswith(name + "."):
                 sys.modules.pop(known)

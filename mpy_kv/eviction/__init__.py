@@ -6,7 +6,7 @@
     i = order.evict()                        # -1: nothing that may go
 
 Orders live in link arrays of whole numbers, made at construction; no call moves memory, allocates or looks at
-a clock. What all policies share is in policy.py; `lru` alone, without a policy around it, is what
+a clock. What all policies share is in policy.py; `linked_list` alone, without a policy around it, is what
 mpy_kv/paged builds on. A policy's module is imported when it is first asked for.
 All those order blocks between requests; which token of one sequence leaves, by its attention, is in tokens/.
 """

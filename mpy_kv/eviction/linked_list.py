@@ -1,4 +1,4 @@
-"""Least recently used, as a doubly linked list in two arrays: O(1), allocates nothing.
+"""Doubly linked lists in two arrays, the least recent first: O(1), allocates nothing.
 
 `nxt` and `prv` have an entry a thing and one more for each list's anchor, which stands before the oldest and
 after the newest: a list is a ring, empty where its anchor is its own neighbour. Recency is the order of the

@@ -1,4 +1,4 @@
-"""What SealedCache is made of; as mpy_kv/setup.py, and lent as that is."""
+"""What SealedCache is made of; as mpy_kv/setup.py, and transient as that is."""
 
 from array import array
 

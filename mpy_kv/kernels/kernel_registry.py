@@ -125,9 +125,9 @@ class Family:
         return self.plain()
 
     def release(self):
-        """Let go of the plain twin, the self-check and all else that was lent (mpy_kv/transient.py), 14 KB of
-        a board's heap; get("plain") loads the twin anew. For a program that has its set and will not change
-        it.
+        """Let go of the plain twin, the self-check and all else that is transient (mpy_kv/transient.py), 14
+        KB of a board's heap; get("plain") loads the twin anew. For a program that has its set and will not
+        change it.
         """
         self._twins.clear()
         unload_all()

@@ -15,7 +15,7 @@ generation when it is freed; generations wrap after 2^16, or as many as the hand
 
 The native functions are transitions: small ints and arrays only, a small int back, negative for a refusal.
 The methods are bytecode, with frames below the 12 words from which on MicroPython allocates them. What is
-rare (refusals, counts, checks) is lent, see mpy_kv/transient.py.
+rare (refusals, counts, checks) is in transient modules, see mpy_kv/transient.py.
 """
 
 try:

@@ -4,11 +4,11 @@
     cache = BudgetCache(Geometry(5, 8, 4, 8, window=64, sinks=4), policy="window-lru")
     # steps as KVCache's; cache.compress(0.5) after a prefill drops the less worthy half
 
-cache      BudgetCache
-table      where tokens lie
-setup      arrays and numbers of a new one
-shrinking  compress, and what mends a table after an exception
-refusals   its errors
+cache         BudgetCache
+table         where tokens lie
+setup         arrays and numbers of a new one
+compression   compress, and what mends a table after an exception
+raise_errors  its errors
 """
 
 from .. import port as _port

@@ -61,8 +61,9 @@ def circular(found: Iterable[list[str]], not_yet: Collection[tuple[str, ...]]) -
 
 
 def circles(found: Iterable[Arrow]) -> list[list[str]]:
-    """Modules of one layer that import each other. What a module lends of its own package, or chooses there
-    by name, may know it: an auditor the class that it audits, a variant the package that lists it."""
+    """Modules of one layer that import each other. What a module loads for a moment of its own package, or
+    chooses there by name, may know it: `inspect` the class that it inspects, a variant the package that lists
+    it."""
     to: dict[str, set[str]] = {}
     for arrow in found:
         own = arrow.target.startswith((f"{arrow.source}.", f"{arrow.source.rpartition('.')[0]}."))

@@ -1,6 +1,6 @@
 """What telling takes: a clock, what was ever allocated, where the text goes, the next token.
 
-What one story and several need alike. Opening a model is lent (mpy_kv/transient.py), as it is done once.
+What one story and several need alike. Opening a model is transient (mpy_kv/transient.py), as it is done once.
 """
 
 try:

@@ -70,7 +70,7 @@ class Tokenizer:
             return c - 87
         return -1
 
-    # Text to tokens, lent: a prompt is encoded once
+    # Text to tokens, transient: a prompt is encoded once
 
     def encode(self, text, bos=True):
         """Tokens of a str or bytes: characters or bytes first, then the best merge until none is left.

@@ -1,5 +1,6 @@
 # Made by `python tools/generate_kernels.py --write` from tools/kernelgen/sources/tokens.py: change that.
-"""The kernels of plain.py in Thumb assembler: same bits, a quarter of viper's instructions and memory.
+"""The kernels of plain.py in Thumb assembler: same bits, less than half of viper's instructions, about half
+of its code.
 
 ARMv6-M only, see mpy_kv/kernels/thumb.py, whose conventions hold.
 """

@@ -1,4 +1,5 @@
-"""The kernels of plain.py in Thumb assembler: same bits, about a third of viper's instructions and memory.
+"""The kernels of plain.py in Thumb assembler: same bits, less than half of viper's instructions, about half
+of its code.
 
 ARMv6-M only, so RP2040 and RP2350 run the same code. Bounds B1..B6 are those of plain.py, fields those of
 params.py. `data(2, ...)` is an instruction that MicroPython's assembler lacks, written beside it in the

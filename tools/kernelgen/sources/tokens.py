@@ -1,4 +1,5 @@
-"""The kernels of plain.py in Thumb assembler: same bits, a quarter of viper's instructions and memory.
+"""The kernels of plain.py in Thumb assembler: same bits, less than half of viper's instructions, about half
+of its code.
 
 ARMv6-M only, see mpy_kv/kernels/thumb.py, whose conventions hold.
 """

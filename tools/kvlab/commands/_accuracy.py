@@ -65,7 +65,9 @@ _MOST_VALUES = 1 << 23  # of keys: what a process has room for
     metavar="VALUES",
     help="Length of a row in all inputs [default: drawn by the seed].",
 )
-@click.option("--cases", is_flag=True, help="Only inputs whose results are known: right, and computed.")
+@click.option(
+    "--cases", is_flag=True, help="Instead, inputs whose right results are known, and what is computed."
+)
 @click.option(
     "--plot",
     type=options.OutFile(),

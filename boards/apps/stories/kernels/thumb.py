@@ -1,5 +1,6 @@
 # Made by `python tools/generate_kernels.py --write` from tools/kernelgen/sources/stories.py: change that.
-"""The kernels of plain.py in Thumb assembler: same bits, about a third of viper's instructions and memory.
+"""The kernels of plain.py in Thumb assembler: same bits, less than half of viper's instructions and of its
+code.
 
 ARMv6-M only, so RP2040 and RP2350 run the same code. Parameters `a` and bounds B1..B7 are those of
 plain.py, fields those of tools/field_tables/stories.py. `data(2, ...)` is an instruction that MicroPython's

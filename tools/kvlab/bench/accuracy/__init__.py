@@ -2,7 +2,7 @@
 
 distributions.py draws inputs from a seed, runner.py has the package compute them, reference.py computes them
 in float64 over the same stored codes and query, which stored.py has from the definition of each element type,
-and search.py keeps the worst. known.py has small inputs with results that are known.
+and search.py keeps the worst. known.py has inputs whose right results are known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small inputs whose results are known, each hard for integers in its own way; what steps must not change."""
+"""Inputs whose right results are known, each hard for integers in its own way; what steps must not change."""
 
 from __future__ import annotations
 
@@ -216,4 +216,12 @@ KEPT: tuple[Kept, ...] = (
     ),
 )
 
-NOTES = (*(f"{each.name}: {each.what}" for each in CASES), *(f"{each.name}: {each.what}" for each in KEPT))
+MEANING = (
+    "off by: L2, % of the values' RMS norm; wrong: more than 1 %, or more than 0.5 % beyond the largest value"
+    " of a channel; docs/PERFORMANCE.md says which inputs these limits hold for"
+)
+NOTES = (
+    MEANING,
+    *(f"{each.name}: {each.what}" for each in CASES),
+    *(f"{each.name}: {each.what}" for each in KEPT),
+)
