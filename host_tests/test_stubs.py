@@ -44,7 +44,7 @@ KNOWN = {
     ("rp2", "boards/apps/stories/telling.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     ("esp32", "boards/apps/stories/telling.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     **{
-        (port, f"mpy_kv/{file}.py", 'Signature of "look"'): "Ring's last argument is for those who build on it"
+        (port, f"mpy_kv/{file}.py", 'Signature of "look"'): "Ring's has one more, for who builds on it"
         for port in STUBS
         for file in ("int4_blocks/blocks", "paged/pages")
     },
