@@ -188,6 +188,20 @@ def test_the_most_negative_int16_is_taken() -> None:
     assert out.tolist() == pytest.approx([-32767, 32767, 0, 0], abs=40)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("codec", ["int8", "int8-int4", "sparse", "float16"])
+def test_the_most_negative_int16_of_numpy_is_that_of_an_array(codec: str) -> None:
+    stored = []
+    for x in (array("h", [-32768, 32767, 0, 1] * 2), np.array([-32768, 32767, 0, 1] * 2, dtype=np.int16)):
+        geometry = Geometry(1, 1, 1, 8, window=4, sinks=0, codec=codec)
+        cache = KVCache(geometry, kv_shift=8, kernels=kernels.of(codec).get("plain"))
+        cache.append(0, x, x)
+        cache.commit()
+        stored.append((cache.read(0, "k", 0), cache.read(0, "v", 0)))
+    assert stored[0] == stored[1]
+    assert stored[0][1][0] == pytest.approx(-128, rel=0.05)
+
+
 def test_after_a_refused_value_the_step_goes_on() -> None:
     """A NaN in layer 1 leaves layer 0 in the step; the sound value then completes it."""
     cache = KVCache(Geometry(2, 1, 1, 4, window=4, sinks=0), kernels=kernels.get("plain"))

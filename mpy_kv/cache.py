@@ -142,7 +142,8 @@ class KVCache(Sequence):
         Sequence.__init__(self, geometry, [one] * geometry.layers, Ring(geometry, [one.e]))
 
     def seek(self, position):
-        """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps."""
+        """Drop the window, keep the sinks, go on at `position` (>= length). For tests and context jumps. Cut
+        short by an exception it may have dropped the window already: seek again."""
         load_module("mpy_kv.inspect").seek(self, position, self._turn)
 
     def place(self, layer, which, position):

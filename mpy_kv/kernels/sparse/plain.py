@@ -80,7 +80,7 @@ def encode_values(buf, k, v, e):
 def _size(x, shift):
     """A whole number that orders magnitudes: of an int16, or the bits of a float32."""
     if shift:
-        return abs(x)
+        return abs(int(x))  # numpy has no 32768 of 16 bits
     bits = struct.unpack("<I", struct.pack("<f", x))[0] & 0x7FFFFFFF
     return bits if bits >= 0x800000 else 0
 
