@@ -525,6 +525,17 @@ def test_a_set_with_a_kernel_that_does_nothing_is_refused(name):
     assert selfcheck.compare(PLAIN, PLAIN) == ""
 
 
+def test_a_place_that_was_is_one_without_sealed_blocks_too() -> None:
+    """A window of less than a block seals nothing: whatever leaves it is gone."""
+    cache = SealedCache(SealedGeometry(1, 1, 1, 4, window=15, sinks=0), kernels=PLAIN)
+    x = array("f", [1.0] * 4)
+    for _ in range(33):
+        cache.append(0, x, x)
+        cache.commit()
+    size = cache.geometry.bytes()
+    assert all(0 <= at < size for p in range(33) for which in "kv" for at in cache.place(0, which, p))
+
+
 def test_files_of_int4_are_in_the_package():
     listed = (Path(mpy_kv.__file__).parents[1] / "package.json").read_text()
     for name in ("factory.py", "int4_blocks/cache.py", "kernels/int4/thumb.py", "codecs/int4.py"):

@@ -105,7 +105,7 @@ class SealedGeometry(Geometry):
     def place4(self, base, which, position):
         """As place(), of a token in sealed form: head 0's codes, and the header of its block ("k") or group
         0's scale ("v")."""
-        row = (position - self.sinks) % (BLOCK * self.blocks)
+        row = (position - self.sinks) % (BLOCK * (self.blocks or 1))  # without any, the token was there once
         if which == "v":
             return base + self.at_v_codes4 + row * self.row4_bytes, base + self.at_v_scales4 + 2 * row
         return (
