@@ -313,8 +313,8 @@ def test_choices_cost_what_the_page_tells(chosen) -> None:
         ("token", codec["token"], codecs["int8-int4"]["token, thumb"]),
         ("policy", policy["token"], policies["lru-peak"]["token, thumb"]),
     ):
-        # On the page all types run, one after the other: which names meet in the interpreter's table of look-ups
-        # is another matter there, and an append is mostly look-ups.
+        # On the page all types run, one after the other: other names meet in the interpreter's table of
+        # look-ups there, and an append is mostly look-ups.
         part = 0.08 if name == "append" else 0.05
         assert cost == pytest.approx(float(cell.replace(",", "")), rel=part), name
 
