@@ -45,12 +45,16 @@ WRONG: dict[tuple[str, str], str] = {
 }
 
 
-def marked(name: str, codec: str, *words: Any) -> Any:
-    """Arguments of a test which must fail while that is wrong."""
-    why = WRONG.get((name, codec))
-    marks = [pytest.mark.exhaustive] if name.endswith("65536") else []
+def case(name: str, codec: str, why: str | None, slow: bool, *words: Any) -> Any:
+    """Arguments of a test, which must fail where there is a reason why."""
+    marks = [pytest.mark.exhaustive] if slow else []
     marks += [pytest.mark.xfail(strict=True, raises=AssertionError, reason=why)] if why else []
     return pytest.param(*words, id=f"{name}-{codec}", marks=marks)
+
+
+def marked(name: str, codec: str, *words: Any) -> Any:
+    """Those of a known input."""
+    return case(name, codec, WRONG.get((name, codec)), name.endswith("65536"), *words)
 
 
 # Every known input in every element type that is quick with it.
@@ -227,14 +231,11 @@ def searched(name: str) -> dict[str, Any]:
 
 
 def within_limits() -> list[Any]:
-    found = []
-    for name in TITLES:
-        for codec in HELD:
-            why = BEYOND.get(name, {}).get(codec)
-            marks = [pytest.mark.exhaustive] if name == "tails" else []
-            marks += [pytest.mark.xfail(strict=True, raises=AssertionError, reason=why)] if why else []
-            found.append(pytest.param(name, codec, id=f"{name}-{codec}", marks=marks))
-    return found
+    return [
+        case(name, codec, BEYOND.get(name, {}).get(codec), name == "tails", name, codec)
+        for name in TITLES
+        for codec in HELD
+    ]
 
 
 @pytest.mark.parametrize(("name", "codec"), within_limits())

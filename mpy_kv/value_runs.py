@@ -1,6 +1,6 @@
 """What a token sees where rows of V have another length than those of K: a second table of runs.
 
-Loaded by attention.py for element types that need it. Allocates nothing.
+Loaded by setup.py for element types that need it. Allocates nothing.
 """
 
 try:

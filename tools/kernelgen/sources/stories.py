@@ -20,6 +20,23 @@ def saturate(x: Register, most: Register, least: Register) -> None:
         mov(x, least)
 
 
+def shifts(x: Register, held: Register, most: int, right: Register, largest: Register) -> None:
+    """A shift cut off at -most..most: to the left in `x`, or to the `right`; `largest` is the largest number
+    that 30 bits hold after it. `held` is lost; it may be `right`."""
+    mov(held, most)
+    with when(gt(x, held)):
+        mov(x, held)
+    neg(held, held)
+    with when(lt(x, held)):
+        mov(x, held)
+    constant(largest, (1 << 30) - 1)
+    mov(right, 0)
+    with when(lt(x, 0)):
+        neg(right, x)
+        mov(x, 0)
+    lsr(largest, x)
+
+
 def fold(name: str, out: str, x: Register, shift: Register, by: Register) -> None:
     """Adds to `shift` what brings x, >= 0, below 2^15."""
     with endless(name, out):
@@ -49,18 +66,7 @@ def embed(image: Register, vectors: Register, fields: Register) -> None:
         index(r4, 2, r1)
         mov(r12, r4)
         ldr(r4, a.ROW_EXPONENT)
-        mov(r5, 30)
-        with when(gt(r4, r5)):
-            mov(r4, r5)
-        neg(r5, r5)
-        with when(lt(r4, r5)):
-            mov(r4, r5)
-        constant(r6, (1 << 30) - 1)
-        mov(r5, 0)
-        with when(lt(r4, 0)):
-            neg(r5, r4)
-            mov(r4, 0)
-        lsr(r6, r4)
+        shifts(r4, r5, 30, r5, r6)
         mov(r8, r6)
         neg(r6, r6)
         mov(r9, r6)
@@ -391,18 +397,7 @@ def matvec(image: Register, vectors: Register, mask: Register, fields: Register)
         mov(r5, r1)
         push(r4, r5, r6)
         add(r7, 29)
-        mov(r4, 31)
-        with when(gt(r7, r4)):
-            mov(r7, r4)
-        neg(r4, r4)
-        with when(lt(r7, r4)):
-            mov(r7, r4)
-        constant(r6, (1 << 30) - 1)
-        mov(r5, 0)
-        with when(lt(r7, 0)):
-            neg(r5, r7)
-            mov(r7, 0)
-        lsr(r6, r7)
+        shifts(r7, r4, 31, r5, r6)
         push(r5, r6, r7)
         mov(r3, 128)
         lsl(r4, r3, 16)
