@@ -104,7 +104,7 @@ LOW = {("rp2040", "stories", "sparse", "lru-attention"): "the plan has 320, 2.2 
 def test_plan_and_emulator_agree(asked, request):
     name, model, codec, policy = asked
     if asked in LOW:
-        request.applymarker(pytest.mark.xfail(reason=LOW[asked], raises=AssertionError))
+        request.applymarker(pytest.mark.xfail(strict=True, reason=LOW[asked], raises=AssertionError))
     agree(boards.load(name), measure.subjects()[model], codec, policy)
 
 
