@@ -25,7 +25,7 @@ from paged_cases import (
 from field_tables import tables
 from mpy_kv import kernels
 from mpy_kv.arena import Arena
-from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom, StepError
+from mpy_kv.errors import BadArgument, BadHandle, CacheFull, Locked, NoRoom, OutOfRange, StepError
 from mpy_kv.kernels import params
 from mpy_kv.paged import PagedGeometry, Requests
 from mpy_kv.paged.recovery import mend, prune
@@ -110,6 +110,71 @@ def test_a_cut_prefill_loses_the_pages_that_it_wrote_over() -> None:
     paged.abort()
     assert paged.visible() == [0, 1, *range(16, 20)]
     assert requests.check() == paged.check() == 0
+
+
+def test_a_pending_prefill_leaves_what_is_committed_to_be_read() -> None:
+    requests = Requests(PagedGeometry(1, 1, 1, 4, window=5, sinks=0, block_tokens=1), 40)
+    one = requests.open()
+    for token in range(6):
+        x = array("f", [token + 1.0] * 4)
+        one.append(0, x, x)
+        one.commit(token)
+    x = array("f", [9.0] * 20)
+    one.prefill(0, x, x, 5)
+    assert one.visible() == [1, 2, 3, 4, 5]
+    assert [round(one.read(0, "k", p)[0], 1) for p in one.visible()] == [2.0, 3.0, 4.0, 5.0, 6.0]
+    assert one.check() == requests.check() == 0
+
+
+@pytest.mark.parametrize("held", ["alone", "found", "shared", "shared, no room for both"])
+@pytest.mark.parametrize("block_tokens", [1, 2, 3, 4])
+@pytest.mark.parametrize(("start", "n", "cut"), [(6, 5, 0), (7, 2, 1), (8, 5, 4), (9, 9, 3), (12, 8, 0)])
+def test_what_is_committed_is_read_as_in_a_ring_until_it_is_overwritten(
+    start: int, n: int, cut: int, block_tokens: int, held: str
+) -> None:
+    """A prefill staged, attended, cut at a row of the last layer, aborted: what is visible reads as before;
+    all of it while no row is stored, and never less than a ring shows."""
+    g = PagedGeometry(**SHAPE, window=5, sinks=1, block_tokens=block_tokens)
+    full = held.endswith("both")
+    requests = Requests(g, 2 * g.pages if full else 40, kernels=kernels.get("plain"))
+    ring, one = ring_like(requests), requests.open(reserve_tokens=40 if full else 0)
+    run(ring, list(range(start)))
+    run(one, list(range(start)), ids=held != "alone")
+    if held.startswith("shared"):
+        one.fork()
+    places = [(layer, which, p) for layer in range(LAYERS) for which in "kv" for p in ring.visible()]
+    was = {place: ring.read(*place) for place in places}
+    x = array("f", [0.5] * (WIDTH * n))
+    spoiled = array("f", x)
+    spoiled[WIDTH * cut] = float("nan")
+    q = array("f", bytes(4 * HEADS * HEAD_DIM * n))
+
+    def compare(whole: bool) -> None:
+        seen = one.visible()
+        assert set(ring.visible()) <= set(seen)
+        assert all(one.read(*place) == was[place] for place in places if place[2] in seen)
+        assert len(seen) * 2 * LAYERS == len(places) or not whole
+        assert one.check() == requests.check() == 0
+
+    for sequence in (ring, one):
+        sequence.prefill(0, x, x, n)
+        sequence.prefill(1, x, x, n)
+    compare(True)
+    for sequence in (ring, one):
+        sequence.abort()
+    compare(True)
+    for sequence in (ring, one):
+        sequence.prefill(0, x, x, n)
+        sequence.attend(0, q, array("f", q), None, n)
+        sequence.prefill(1, spoiled, x, n)
+    compare(False)
+    for sequence in (ring, one):
+        with pytest.raises(OutOfRange, match="not finite"):
+            sequence.attend(1, q, array("f", q), None, n)
+    compare(False)
+    for sequence in (ring, one):
+        sequence.abort()
+    compare(False)
 
 
 def test_a_window_holds_no_more_blocks_than_it_needs() -> None:

@@ -199,7 +199,7 @@ class Request(Sequence):
             if not blocks.secure(new + copied):
                 ledger.state[_BUSY] = 0
                 ledger.refuse_pool(new + copied)
-        lowest = self.placement.low(p + 1)
+        lowest = self.placement.low(p)  # what is committed is read, and checked, until it is overwritten
         j = first
         while j <= last:
             e = j
@@ -215,7 +215,7 @@ class Request(Sequence):
     @micropython.native
     def _own_page(self, cell, spare, keep, seen):
         """One entry of the table. spare: a block the index finds may be replaced; keep: what is replaced
-        stays in `undo`; seen: its tokens are still needed."""
+        stays in `undo`; seen: it holds tokens that are visible until they are overwritten."""
         ledger = self.ledger
         blocks = ledger.blocks
         none = ledger.n
