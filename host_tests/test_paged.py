@@ -297,6 +297,51 @@ def test_after_a_rollback_beyond_its_window_a_request_adds_to_no_chain(tokens: i
     assert requests.check() == one.check() == 0
 
 
+BACK = [[40], [20, 20], [1] * 40, [39, 1], [31, 1, 8], [3] * 13 + [1]]
+
+
+@pytest.mark.parametrize("ids", [False, True], ids=["no ids", "ids"])
+@pytest.mark.parametrize("back", BACK, ids=lambda back: "-".join(map(str, back[:3])))
+def test_a_rollback_to_the_start_gives_back_all_blocks(back: list[int], ids: bool) -> None:
+    """Sinks and window, in one step or in many; what has ids may be found until another needs the room."""
+    g = PagedGeometry(**SHAPE, window=4, sinks=8, block_tokens=4)
+    requests = Requests(g, 4, kernels=kernels.get("plain"))
+    one = requests.open()
+    run(one, list(range(40)), ids)
+    assert requests.header(one)["references"] == 4
+    for n in back:
+        one.rollback(n)
+    assert (one.length, requests.header(one)["references"]) == (0, 0)
+    stats = requests.stats()
+    assert (stats["free_blocks"], stats["evictable_blocks"]) == ((0, 4) if ids else (4, 0))
+    assert requests.available_blocks() == 4
+    other = requests.open(reserve_tokens=40)
+    assert run(other, list(range(50, 70))) == alone(list(range(50, 70)), requests)
+    other.close()
+    assert run(one, list(range(30))) == alone(list(range(30)), requests)
+    assert requests.lookup([*range(12), 0]) == 8, "its sinks can be found again"
+    assert requests.check() == one.check() == 0
+
+
+@pytest.mark.parametrize("left", [0, 1, 4, 6, 8, 9, 12])
+@pytest.mark.parametrize("between", [12, 13, 22])
+def test_a_rollback_in_two_steps_finds_what_one_finds(between: int, left: int) -> None:
+    """The chain is lost behind the window in the first step; in the sinks it is there."""
+    found = []
+    for back in ([24 - left], [24 - between, between - left]):
+        requests = requests_of(40, None, window=4, sinks=8)
+        one = requests.open()
+        run(one, list(range(24)))
+        for n in back:
+            one.rollback(n)
+        tokens = [*range(one.length), *range(60, 69)]
+        run(one, tokens)
+        found.append((requests.lookup(tokens), requests.lookup([*range(24), 0])))
+        assert requests.check() == one.check() == 0
+        assert run(requests.open(tokens=tokens), tokens) == alone(tokens, requests)[found[-1][0] :]
+    assert found[0] == found[1]
+
+
 # ISO-2, 5, 6, 7
 
 

@@ -428,13 +428,14 @@ class Request(Sequence):
 
     @micropython.native
     def _know(self, length):
-        """The ids of `length` tokens are known: find the end of their chain."""
+        """The ids of `length` tokens are known: find the end of their chain. If it is lost, those of sinks
+        before it are known still, for a rollback to them."""
         ledger = self.ledger
         blocks = ledger.blocks
         g = self.geometry
         own = self._own
-        own[_KNOWN] = -1
         page = length // g.block_tokens - 1
+        own[_KNOWN] = (page if page < g.sink_pages else g.sink_pages) * g.block_tokens
         if page < 0:
             own[_CHAIN] = -1 - self._root
             own[_CHAIN_SERIAL] = ledger.salt_serial[self._root]

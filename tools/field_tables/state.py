@@ -38,7 +38,7 @@ REQUEST = Table(
     "`_own` of a Request.",
     {"paged/*.py": ("own", "*._own")},
     rows("""
-    KNOWN | tokens | commit | in the index; less than the length where one had no id or saw too few tokens
+    KNOWN | tokens | commit, rollback | in the index; fewer than the length where one lacks id, sight or chain
     CHAIN | block | commit | of the last full one of these, or -1 - root
     CHAIN_SERIAL | serial | commit | of that block
     CHAIN_HASH | hash | commit | of the chain
