@@ -25,8 +25,7 @@ from mpy_kv.eviction.tokens import FAMILY, selfcheck
 from mpy_kv.eviction.tokens import params as tokens
 from mpy_kv.int4_blocks import geometry as sealed_geometry
 from mpy_kv.kernels.kernel_registry import KernelSet
-from mpy_kv.paged import admit_request as opening
-from mpy_kv.paged import ledger, prefix
+from mpy_kv.paged import admit_request, ledger, prefix
 from mpy_kv.pools import batch, fixed, region, slab, slab_make, slab_region, units, units_make
 
 ROOT = Path(mpy_kv.__file__).parent
@@ -208,7 +207,7 @@ LIMITS = {
     (slab_region, "MAX_REGIONS"): 1023,
     (policy, "MAX_ENTRIES"): 1 << 24,
     (lfu, "MOST_COUNT"): 255,
-    (opening, "PAST"): 1 << 29,
+    (admit_request, "PAST"): 1 << 29,
     (sealed_geometry, "BLOCK"): 16,
     (sealed_geometry, "FRESH"): 32,
     (sealed_geometry, "MOST_GROUP"): 32,

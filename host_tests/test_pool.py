@@ -17,8 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from field_tables import tables
 from mpy_kv.arena import Arena
 from mpy_kv.errors import BadArgument, BadHandle, Locked, PoolFull
-from mpy_kv.pools import batch
-from mpy_kv.pools import raise_errors as refusals
+from mpy_kv.pools import batch, raise_errors
 from mpy_kv.pools.fixed import FixedPool
 
 META = tables.of("fixed")
@@ -421,7 +420,7 @@ def test_a_cut_batch_leaves_a_stale_handle_stale() -> None:
     a, b = pool.alloc(BLOCK), pool.alloc(BLOCK)
     pool.free(b)
     pool._word[a & pool._meta[META.MASK]] = -1 - a - pool._meta[META.STEP]  # begun, not in the stack
-    assert refusals.half_given(pool._meta, pool._word, [a, b], 2) == 0
+    assert raise_errors.half_given(pool._meta, pool._word, [a, b], 2) == 0
     assert pool.check() == 0
     pool.free(a)
     with pytest.raises(BadHandle):
@@ -448,7 +447,7 @@ def test_a_cut_batch_counts_what_came_round_if_it_was_done(count: int, listed: b
     pool._meta[META.WRAPS] = -1 - come_round
     if not listed:
         pool._meta[META.TOP] -= 3
-    assert refusals.half_given(pool._meta, pool._word, handles[::-1], 3) == 0
+    assert raise_errors.half_given(pool._meta, pool._word, handles[::-1], 3) == 0
     assert pool._meta[META.WRAPS] == (come_round if listed else count)
     assert list(pool._word[:3]) == (after if listed else before)
     assert pool.check() == 0
@@ -483,7 +482,7 @@ def test_a_cut_batch_changes_only_what_it_began(blocks: int) -> None:
         before = [*pool._meta, *pool._word]
         step = pool._meta[META.STEP]
         for item in range(-3 * step, 3 * step):
-            assert refusals.half_given(pool._meta, pool._word, [item], 1) == 0
+            assert raise_errors.half_given(pool._meta, pool._word, [item], 1) == 0
             assert [*pool._meta, *pool._word] == before
 
 

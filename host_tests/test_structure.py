@@ -121,7 +121,7 @@ def test_emulators_and_devices_know_nothing_of_kvlab() -> None:
     ]
 
 
-def test_a_circle_is_refused_but_for_what_is_lent() -> None:
+def test_a_circle_is_refused_but_for_what_is_transient() -> None:
     one, two = "mpy_kv.paged.request", "mpy_kv.paged.admit_request"
     to, fro = Arrow(one, two, 1), Arrow(two, one, 2)
     assert check.circles([to, fro]) == [[two, one]]

@@ -1,4 +1,4 @@
-"""Modules that are lent are loaded, let go of and loaded again, and a cache works on without them."""
+"""Modules that are transient are loaded, let go of and loaded again, and a cache works on without them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def module(file: Path) -> str:
 
 FILES = {module(file): file for folder in FOLDERS.values() for file in sorted(folder.rglob("*.py"))}
 NAMED = re.compile(r'\bload_module\("([\w.]+)"\)')
-LENT = {name for file in FILES.values() for name in NAMED.findall(file.read_text())}
+TRANSIENT = {name for file in FILES.values() for name in NAMED.findall(file.read_text())}
 # The kernels' twin and the check, whose names Family puts together or is told.
 FAMILIES = ["mpy_kv.kernels", "mpy_kv.kernels.int8_int4", "mpy_kv.kernels.sparse", "stories.kernels"]
 FAMILIES += ["mpy_kv.kernels.int4"]
 FAMILIES += ["mpy_kv.kernels.float16", "mpy_kv.kernels.float32", "mpy_kv.eviction.tokens"]
-LENT |= {f"{package}.plain" for package in FAMILIES}
-LENT |= {f"{package}.selfcheck" for package in ("mpy_kv", "mpy_kv.eviction.tokens", "stories.kernels")}
+TRANSIENT |= {f"{package}.plain" for package in FAMILIES}
+TRANSIENT |= {f"{package}.selfcheck" for package in ("mpy_kv", "mpy_kv.eviction.tokens", "stories.kernels")}
 
 
 def imported(name: str) -> set[str]:
@@ -44,22 +44,22 @@ def imported(name: str) -> set[str]:
 
 
 def test_the_imports_are_found() -> None:
-    assert {"mpy_kv.setup", "mpy_kv.raise_errors", "stories.checks"} <= LENT <= set(FILES)
+    assert {"mpy_kv.setup", "mpy_kv.raise_errors", "stories.checks"} <= TRANSIENT <= set(FILES)
     assert {"mpy_kv.kernels.params", "mpy_kv.kernels.tables"} <= imported("mpy_kv.kernels.plain")
     assert {"mpy_kv.port", "mpy_kv.cache"} <= imported("mpy_kv")
 
 
-@pytest.mark.parametrize("name", sorted(LENT))
-def test_only_modules_of_functions_are_lent(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(TRANSIENT))
+def test_only_modules_of_functions_are_transient(name: str) -> None:
     """Loaded anew, a class would be another class, and a variable forget its value."""
     of = (ast.ClassDef, ast.Global)
     assert not [node for node in ast.walk(ast.parse(FILES[name].read_text())) if isinstance(node, of)]
 
 
-@pytest.mark.parametrize("name", sorted(set(FILES) - LENT))
-def test_what_stays_holds_nothing_that_is_lent(name: str) -> None:
-    inside = any(name.startswith(lent + ".") for lent in LENT)  # goes with its package
-    assert inside or not imported(name) & LENT
+@pytest.mark.parametrize("name", sorted(set(FILES) - TRANSIENT))
+def test_what_stays_holds_nothing_that_is_transient(name: str) -> None:
+    inside = any(name.startswith(each + ".") for each in TRANSIENT)  # goes with its package
+    assert inside or not imported(name) & TRANSIENT
 
 
 FREED = """
@@ -134,7 +134,7 @@ def test_a_cache_works_on_without_them(upy) -> None:
 
 
 def test_the_app_has_no_circles() -> None:
-    """Imports in functions and what is lent count: each module can be read after those that it uses."""
+    """Imports in functions and what is transient count: each module can be read after those that it uses."""
     names = [name for name in FILES if name.startswith("stories.")]
     uses = {name: {edge.name for edge in closure.edges(name)} for name in names}
     uses = {name: {other for other in others if other in uses} for name, others in uses.items()}

@@ -137,7 +137,7 @@ def test_touches(policy: str) -> None:
     top = 6 + 254
     for i in [-1, 6, 7, *range(6), 5, 3, 3, 0, 0, 1, 4, 2, 2]:
         if policy == "lru":
-            done = native["touch_recency"](*arrays, 6, i)
+            done = native["touch_lru"](*arrays, 6, i)
             assert done == recency.touch(*twins, 6, i)
         else:
             done = native["touch_lfu"](*arrays, 6, top, i)

@@ -23,8 +23,8 @@ except ImportError:
     from . import cpython as micropython
     from .cpython import const
 
-from .transient import load_module
 from .sequence import Sequence
+from .transient import load_module
 
 # fields: turn, attend, run, encode
 _N = const(0)

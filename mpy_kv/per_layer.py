@@ -17,8 +17,8 @@ from .arena import Arena
 from .cache import KVCache, Ring
 from .errors import BadArgument
 from .geometry import CODECS, Geometry, whole
-from .transient import load_module
 from .sequence import Sequence
+from .transient import load_module
 
 
 class MixedGeometry:

@@ -13,8 +13,8 @@ output. Allocates a few KB, once.
 from array import array
 
 from .cache import KVCache
-from .factory import cache_for, geometry_for
 from .errors import OutOfRange
+from .factory import cache_for, geometry_for
 from .geometry import CODECS, Geometry
 from .transient import load_module
 

@@ -21,8 +21,8 @@ except ImportError:
 
 from array import array
 
-from .transient import load_module
 from .port import MICROPYTHON, addressof
+from .transient import load_module
 
 # fields: mark, turn, encode
 _STORED = const(1)
@@ -167,7 +167,7 @@ class Sequence:
             placement.floor = p
         if p >= self._turn[_HIGH]:
             self._turn[_HIGH] = p + 1  # before the first byte is written
-        self.placement.aim(p, 0)
+        placement.aim(p, 0)
         self._turn[_STEP] = n
 
     def _store(self, layer, i):

@@ -11,8 +11,8 @@ from .arena import Arena
 from .attention import Attention
 from .errors import BadArgument
 from .geometry import CODECS, MAX_BYTES, MAX_VISIBLE, Geometry
-from .transient import load_module
 from .pools.fixed import FixedPool
+from .transient import load_module
 
 P = load_module("mpy_kv.kernels.params")
 
@@ -131,15 +131,15 @@ def attention(g, first, runs=3):
     """The parameters `a`; first: what the geometry's offsets of scratch count from; runs: the most there can
     be, 3 of a ring."""
     k_bits, v_bits = CODECS["int8" if g.sealed else g.codec][:2]
-    apart = k_bits != v_bits
+    v_runs = k_bits != v_bits
     # Sparse's av() has three of its own before V's runs, see kernels/sparse.
     own = (g.heads // g.kv_heads * g.query_bytes, g.group, g.v_group_stride) if g.kept else ()
     at = P.RUN + P.RUN_WORDS * runs
-    a = array("i", [0] * (at + len(own) + (P.V_RUN_WORDS * runs if apart else 0)))
+    a = array("i", [0] * (at + len(own) + (P.V_RUN_WORDS * runs if v_runs else 0)))
     for value in own:
         a[at] = value
         at += 1
-    if apart:
+    if v_runs:
         a[P.V_RUNS] = 4 * at
     a[P.ROW] = g.row_bytes
     a[P.V_ROW] = g.v_row_bytes

@@ -115,7 +115,7 @@ def unprotect(meta, nxt, prv, n, i):
     return 0
 
 
-use = fast("touch_recency", touch)
+use = fast("touch_lru", touch)
 
 
 class LRU(Policy):

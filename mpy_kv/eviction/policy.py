@@ -32,15 +32,15 @@ except ImportError:
 
 from .. import port
 from ..errors import BadArgument
-from ..transient import load_module
 from ..port import ints
+from ..transient import load_module
 
 # fields: policy
 _OWN = const(5)
 # end of fields
 
 MAX_ENTRIES = 1 << 24
-_TOUCHES = "touch_recency", "touch_lfu"
+_TOUCHES = "touch_lru", "touch_lfu"
 
 
 def fast(name, plain):

@@ -8,7 +8,7 @@ import micropython
 
 
 @micropython.viper
-def touch_recency(nxt: ptr16, prv: ptr16, n: int, i: int) -> int:
+def touch_lru(nxt: ptr16, prv: ptr16, n: int, i: int) -> int:
     if i < 0 or i >= n:
         return -1
     links = int(nxt)

@@ -26,8 +26,8 @@ except ImportError:
     from .. import cpython as micropython
     from ..cpython import const
 
-from ..transient import load_module
 from ..sequence import Sequence
+from ..transient import load_module
 from .blocks import Blocks
 
 _BLOCK = const(16)

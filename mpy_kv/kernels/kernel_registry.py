@@ -6,8 +6,8 @@ kernels in Thumb assembler, for boards with an Arm core. `check` names the modul
 compare(reference, candidate) -> "" or where they differ: `selfcheck.py` of the package, or one above it.
 """
 
-from ..transient import load_module, unload_all
 from ..port import THUMB, load_native
+from ..transient import load_module, unload_all
 
 
 class KernelSet:

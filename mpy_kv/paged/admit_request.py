@@ -135,7 +135,7 @@ def salt_row(ledger, salt):
 
 def check_share(ledger, share):
     """Whether so many blocks can be reserved. NoRoom."""
-    slack = ledger.n - ledger.state[_BOUND] - ledger.state[_COMMON]
+    slack = ledger.available_blocks()
     if share > slack:
         refuse(ledger, "reserve_tokens: a share of %d blocks cannot be kept" % share, share, slack)
 
@@ -145,7 +145,7 @@ def claim(ledger, row, root, asked, tokens):
     task, share, limit, priority, pins, _ = asked
     g = ledger.geometry
     state = ledger.state
-    slack = ledger.n - state[_BOUND] - state[_COMMON]
+    slack = ledger.available_blocks()
     found = 0
     if tokens is not None and len(tokens):
         most = limit if limit < g.pages or g.capacity is not None else ledger.n
@@ -232,7 +232,7 @@ def reserve(request, tokens):
         common = -len([i for i in set(holds) if ledger.common[i] == holds.count(i)])
     elif old and not share:
         common = len([i for i in set(holds) if ledger.common[i] == 0])
-    slack = none - state[_BOUND] - state[_COMMON]
+    slack = ledger.available_blocks()
     if bound + common > slack:
         refuse(ledger, "tokens: a share of %d blocks cannot be kept" % share, bound + common, slack)
     state[_BUSY] = 1
@@ -269,7 +269,7 @@ def fork(request, task, reserve_tokens, limit_tokens, priority):
             "limit_tokens %d is less than the %d blocks the request holds" % (limit_tokens, len(cells))
         )
     state = ledger.state
-    slack = none - state[_BOUND] - state[_COMMON]
+    slack = ledger.available_blocks()
     if asked[1]:
         needed = max(asked[1], len(cells))
     else:
@@ -341,7 +341,7 @@ def pin(ledger, request, tokens):
             count,
             ledger.pin_blocks - state[_PINNED],
         )
-    slack = ledger.n - state[_BOUND] - state[_COMMON]
+    slack = ledger.available_blocks()
     needed = len([i for i in kept if ledger.common[i] == 0])
     if needed > slack:
         refuse(ledger, "no room for a pin: close requests or give more blocks", needed, slack)

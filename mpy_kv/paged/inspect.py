@@ -54,7 +54,7 @@ def stats(ledger):
         "private_blocks": m[_USED] - protected,  # referenced, not in the index
         "shared_blocks": len([i for i in range(b.n) if b.ref[i] > 1]),
         "pinned_blocks": state[_PINNED],
-        "available_blocks": b.n - state[_BOUND] - state[_COMMON],
+        "available_blocks": ledger.available_blocks(),
         "peak_blocks": m[_PEAK],
         "requests": len([r for r in range(ledger.max_requests) if ledger.open_rows[r]]),
         "pins": len([r for r in range(ledger.max_requests, ledger.rows) if ledger.open_rows[r]]),

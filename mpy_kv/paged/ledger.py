@@ -82,20 +82,11 @@ class Ledger:
         self.salt_used = array("i", [0] * rows)  # count of opens when it was used last
         self.state = array("i", [0] * 6)
 
-    def available_blocks(self):
-        """Blocks that a row without a share could still take."""
-        return self.n - self.state[_BOUND] - self.state[_COMMON]
-
     @micropython.native
-    def room(self, row):
-        """Blocks that a row may take now, its limit aside."""
+    def available_blocks(self):
+        """Blocks that a row could still take, what it has yet to take of its share not counted."""
         state = self.state
-        room = self.n - state[_BOUND] - state[_COMMON]
-        share = self.share[row]
-        held = self.held[row]
-        if held < share:
-            room += share - held
-        return room
+        return self.n - state[_BOUND] - state[_COMMON]
 
     @micropython.native
     def match(self, root, tokens, most, room):
@@ -149,7 +140,7 @@ class Ledger:
 
     @micropython.native
     def take(self, row):
-        """A block for this row. The caller asked room() and Blocks.secure() before."""
+        """A block for this row. The caller counted what is available and asked Blocks.secure() before."""
         i = self.blocks.take()
         self._count(row, i)
         return i

@@ -49,10 +49,5 @@ def limit(request, new):
     )
 
 
-def room(request, new):
-    _no_room(
-        request,
-        "others hold or have reserved the rest: close requests or give more blocks",
-        new,
-        request.ledger.room(request.row),
-    )
+def room(request, new, room):
+    _no_room(request, "others hold or have reserved the rest: close requests or give more blocks", new, room)

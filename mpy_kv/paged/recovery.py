@@ -1,8 +1,9 @@
-"""After an exception within a call: counts, lists and the index made anew from the tables. Lent; allocates.
+"""After an exception within a call: counts, lists and the index made anew from the tables.
 
 The truth, which a call changes one entry at a time: which rows are open, their tables, what `undo` holds,
 shares and limits; of a block its serial number (0: not in the index), parent, ids, memory. `ledger.state`
-stays busy until all is mended, so that a mending cut short is begun again.
+stays busy until all is mended, so that a recovery cut short is begun again. Transient (mpy_kv/transient.py);
+allocates.
 """
 
 try:

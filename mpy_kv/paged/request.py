@@ -22,13 +22,15 @@ except ImportError:
 from array import array
 
 from ..attention import Attention
-from ..transient import load_module
 from ..pools.moving import move_down
 from ..sequence import Sequence
+from ..transient import load_module
 from .pages import Pages
 
 # fields: requests, turn, encode, request
 _BUSY = const(0)
+_BOUND = const(1)
+_COMMON = const(2)
 _HIGH = const(2)
 _STEP = const(3)
 _E_SLOT = const(1)
@@ -164,7 +166,12 @@ class Request(Sequence):
         most += g.ring_pages - 1
         if last > most:
             last = most  # the entries further on are the same ones again
-        room = ledger.room(row)
+        share = ledger.share[row]
+        held = ledger.held[row]
+        state = ledger.state
+        room = none - state[_BOUND] - state[_COMMON]  # available_blocks(), without the call
+        if held < share:
+            room += share - held
         new = 0
         copied = 0
         found = 0
@@ -181,23 +188,23 @@ class Request(Sequence):
             elif serial[i]:
                 found += 1
             j += 1
-        if ledger.held[row] + new > ledger.limit[row]:
+        if held + new > ledger.limit[row]:
             self._refuse_limit(new)
         keep = 1
         if new + copied > room:
             # With a share, a copy of a shared block may be had for the reference that is given up for it.
-            if ledger.share[row] and new <= room:
+            if share and new <= room:
                 keep = 0
             else:
-                self._refuse_room(new + copied)
+                self._refuse_room(new + copied, room)
         if new + copied + found > room:
             found = 0  # these leave the index and are written in place
         self._own[_SINCE] = p
-        ledger.state[_BUSY] = 1
+        state[_BUSY] = 1
         if not blocks.secure(new + copied + found):
             found = 0
             if not blocks.secure(new + copied):
-                ledger.state[_BUSY] = 0
+                state[_BUSY] = 0
                 ledger.refuse_pool(new + copied)
         lowest = self.placement.low(p)  # what is committed is read, and checked, until it is overwritten
         j = first
@@ -210,7 +217,7 @@ class Request(Sequence):
                     old = j - g.ring_pages
             self._own_page(self._base + e, found, keep, old == first or (old + 1) * t > lowest)
             j += 1
-        ledger.state[_BUSY] = 0
+        state[_BUSY] = 0
 
     @micropython.native
     def _own_page(self, cell, spare, keep, seen):
@@ -526,5 +533,5 @@ class Request(Sequence):
     def _refuse_limit(self, new):
         load_module("mpy_kv.paged.raise_errors").limit(self, new)
 
-    def _refuse_room(self, new):
-        load_module("mpy_kv.paged.raise_errors").room(self, new)
+    def _refuse_room(self, new, room):
+        load_module("mpy_kv.paged.raise_errors").room(self, new, room)

@@ -70,9 +70,9 @@ class Requests:
         """How many of the tokens (a list or array of ids) an open() without a share would find there now."""
         ledger = self._ledger
         ledger.mend()
-        opening = load_module("mpy_kv.paged.admit_request")
-        opening.check_prefix(ledger, tokens, salt)
-        root = opening.find_salt(ledger, salt)
+        admit_request = load_module("mpy_kv.paged.admit_request")
+        admit_request.check_prefix(ledger, tokens, salt)
+        root = admit_request.find_salt(ledger, salt)
         if root < 0:
             return 0
         return ledger.match(root, tokens, ledger.n, ledger.available_blocks()) * self.geometry.block_tokens
@@ -99,11 +99,11 @@ class Requests:
         """
         ledger = self._ledger
         ledger.mend()
-        opening = load_module("mpy_kv.paged.admit_request")
-        asked = opening.checked(
+        admit_request = load_module("mpy_kv.paged.admit_request")
+        asked = admit_request.checked(
             ledger, task, reserve_tokens, tokens, limit_tokens, priority, pin_tokens, salt
         )
-        return opening.open(ledger, asked, tokens)
+        return admit_request.open(ledger, asked, tokens)
 
     # Pins
 

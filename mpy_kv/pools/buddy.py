@@ -22,8 +22,8 @@ except ImportError:
     from .. import cpython as micropython
     from ..cpython import const
 
-from ..transient import load_module
 from ..port import ints
+from ..transient import load_module
 from .moving import move_down
 from .units import MOVES, UnitPool, find, words
 
@@ -353,5 +353,5 @@ class BuddyPool(UnitPool):
 
     def check(self):
         """Number of broken invariants (0 = sound). O(units), allocates."""
-        audit = load_module("mpy_kv.pools.units_inspect")
-        return audit.check_buddy(self._meta, self._word, self._order, self._link)
+        inspect = load_module("mpy_kv.pools.units_inspect")
+        return inspect.check_buddy(self._meta, self._word, self._order, self._link)

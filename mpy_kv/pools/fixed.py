@@ -32,8 +32,8 @@ from array import array
 
 from ..arena import Arena
 from ..errors import BadArgument
-from ..transient import load_module
 from ..port import ints
+from ..transient import load_module
 
 # fields: fixed
 _TOP = const(0)

@@ -28,8 +28,8 @@ except ImportError:
 
 from array import array
 
-from ..transient import load_module
 from ..port import ints
+from ..transient import load_module
 from .moving import move_down
 from .units import UnitPool, words
 

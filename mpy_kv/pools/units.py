@@ -27,8 +27,8 @@ except ImportError:
 
 from array import array
 
-from ..transient import load_module
 from ..port import ints
+from ..transient import load_module
 from .fixed import next_tag
 
 # fields: units

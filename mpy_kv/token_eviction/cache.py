@@ -20,8 +20,8 @@ except ImportError:
     from .. import cpython as micropython
     from ..cpython import const
 
-from ..transient import load_module
 from ..sequence import Sequence
+from ..transient import load_module
 from .table import Table
 
 # fields: turn, plan, kind

@@ -166,12 +166,12 @@ class Module(ast.NodeVisitor):
         else:
             self.unknown.append(Unknown(self._name, node.lineno, ast.unparse(node)))
 
-    def _chosen(self, node: ast.Call, said: ast.expr, lent: bool) -> None:
+    def _chosen(self, node: ast.Call, said: ast.expr, transient: bool) -> None:
         parts = list(self._parts(said))
         *folder, last = "".join(parts).split(".")
         package = ".".join(folder)
         if _ANY not in parts:
-            self._add(node, f"{package}.{last}" if package else last, lent)
+            self._add(node, f"{package}.{last}" if package else last, transient)
         elif last == _ANY and _ANY not in package and package in self._known:
             members = MEMBERS.get(package)
             names = children(package) if members is None else [f"{package}.{each}" for each in members]

@@ -205,8 +205,8 @@ class Paged:
         i = requests._ledger.table[self.cell(request)]
         if i != requests._ledger.n and blocks.ref[i] == 1 and blocks.serial[i] == 0:
             return WITHIN if slot else FREE
-        room = requests._ledger.room(request.row)
-        if room < 1:
+        ledger = requests._ledger
+        if ledger.available_blocks() < 1 and ledger.held[request.row] >= ledger.share[request.row]:
             if i != requests._ledger.n and blocks.ref[i] == 1:
                 return OWN
             return -1

@@ -11,7 +11,7 @@ decayed one below 64/3 * 2^21.
 
 from ...transient import load_module
 
-# Lent, not imported, so that they go with this module.
+# Transient, not imported, so that they go with this module.
 P = load_module("mpy_kv.kernels.params")
 T = load_module("mpy_kv.eviction.tokens.params")
 get32 = load_module("mpy_kv.kernels.plain").get32

@@ -22,9 +22,9 @@ def _of_type(name: str) -> tuple[str, ...]:
     file, of = name.replace("-", "_"), TYPES[name]
     kernels = "mpy_kv.kernels" if name == USUAL else f"mpy_kv.kernels.{file}"
     sealed = ("mpy_kv.int4_blocks", "mpy_kv.int4_blocks.selfcheck") if name == SEALED else ()
-    apart = ("mpy_kv.value_runs",) if of.k_bits != of.v_bits else ()  # rows of V differ from those of K
+    value_runs = ("mpy_kv.value_runs",) if of.k_bits != of.v_bits else ()  # rows of V differ from those of K
     checks = (f"mpy_kv.selfcheck_{file}",) if (ROOT / "mpy_kv" / f"selfcheck_{file}.py").exists() else ()
-    return (*checks, *sealed, kernels, f"mpy_kv.codecs.{file}", *apart)
+    return (*checks, *sealed, kernels, f"mpy_kv.codecs.{file}", *value_runs)
 
 
 PARTS = {
