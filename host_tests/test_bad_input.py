@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv import Geometry, KVCache, geometry_for, kernels
 from mpy_kv.errors import BadArgument, OutOfRange
 from mpy_kv.int4_blocks import SealedGeometry
 from mpy_kv.paged import PagedGeometry
@@ -154,7 +154,7 @@ def test_other_arrays_of_numpy_are_refused_by_name(given: Any, said: str, bench:
 BOUNDARY = """
 import sys
 from array import array
-from mpy_kv import Geometry, KVCache, kernels
+from mpy_kv import Geometry, KVCache, geometry_for, kernels
 from mpy_kv.errors import OutOfRange
 largest = 127 * 65504.0
 for name in ("plain", "viper"):
@@ -186,6 +186,33 @@ def test_the_most_negative_int16_is_taken() -> None:
     cache.commit()
     assert cache.read(0, "k", 0)[0] == pytest.approx(-128, rel=1e-3)
     assert out.tolist() == pytest.approx([-32767, 32767, 0, 0], abs=40)
+
+
+# By what they are.
+NO_CODECS: dict[str, Any] = {
+    "array of numbers": np.array([1, 2]),
+    "array of names": np.array(["int8", "int4"]),
+    "array of no dimension": np.array("int4"),
+    "empty array": np.array([]),
+    "array": array("f", [1.0]),
+    "number": 8,
+    "bytes": b"int8",
+}
+
+
+@pytest.mark.parametrize("codec", NO_CODECS.values(), ids=NO_CODECS)
+def test_what_is_no_name_of_an_element_type_is_refused(codec: Any) -> None:
+    """A numpy array too, whose == gives an array."""
+    for made, why in (
+        (lambda: Geometry(2, 2, 1, 8, codec=codec), "codec .* is unknown; known: float16, "),
+        (lambda: PagedGeometry(2, 2, 1, 8, codec=codec), "codec .* is unknown; known: float16, "),
+        (lambda: geometry_for(codec, 2, 2, 1, 8), "codec .* is unknown; known: float16, "),
+        (lambda: geometry_for(["int8", codec], 2, 2, 1, 8), "codec .* is unknown; known: float16, "),
+        (lambda: SealedGeometry(2, 2, 1, 8, codec=codec), "codec .* is not sealed"),
+        (lambda: MixedGeometry(2, 2, 1, 8, codec=codec), "codec must be a list of 2 element types"),
+    ):
+        with pytest.raises(BadArgument, match=f"^{why}"):
+            made()
 
 
 @pytest.mark.filterwarnings("error")

@@ -12,7 +12,7 @@ def geometry_for(codec, *shape, **options):
     options: what they take. BadArgument as they raise it."""
     if isinstance(codec, (list, tuple)):
         from .per_layer import MixedGeometry as made
-    elif codec == "int4":
+    elif isinstance(codec, str) and codec == "int4":  # of a numpy array it would be an array
         from .int4_blocks import SealedGeometry as made
     else:
         made = Geometry

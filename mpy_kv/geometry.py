@@ -88,13 +88,13 @@ class Geometry:
                 "heads %d is not a multiple of kv_heads %d: query heads share KV heads evenly"
                 % (heads, kv_heads)
             )
+        if not isinstance(codec, str) or codec not in CODECS:
+            raise BadArgument("codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS))))
         if codec == "int4":
             raise BadArgument(
                 "codec 'int4' lies in sealed blocks: it takes a mpy_kv.int4_blocks.SealedGeometry "
                 "(mpy_kv.geometry_for finds it)"
             )
-        if not isinstance(codec, str) or codec not in CODECS:
-            raise BadArgument("codec %r is unknown; known: %s" % (codec, ", ".join(sorted(CODECS))))
         self.codec = codec
         bits, v_bits, most_group, _ = CODECS[codec]
         if capacity is None:

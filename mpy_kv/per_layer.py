@@ -60,10 +60,10 @@ class MixedGeometry:
         of = {}  # the group asked for, by element type
         for layer in range(layers):
             name = self.codec[layer]
-            if name == "int4":
-                raise BadArgument("codec int4 seals tokens of all layers together: name it for all or none")
             # What is no type at all, Geometry refuses; it may not even be a key.
             known = isinstance(name, str) and name in CODECS
+            if known and name == "int4":
+                raise BadArgument("codec int4 seals tokens of all layers together: name it for all or none")
             scaled = not known or CODECS[name][2]
             own = group[layer] if listed else group if scaled else None
             if known and name in self.types:

@@ -39,7 +39,7 @@ class SealedGeometry(Geometry):
         group=None,
         group_limit=MOST_GROUP,
     ):
-        if codec != "int4":
+        if not isinstance(codec, str) or codec != "int4":
             raise BadArgument("codec %r is not sealed: SealedGeometry is for int4" % (codec,))
         for name, value in (("group", group), ("group_limit", group_limit)):
             if type(value) is int and value > MOST_GROUP:

@@ -29,7 +29,7 @@ class PagedGeometry(Geometry):
         group_limit=32,
         block_tokens=16,
     ):
-        if codec == "int4":
+        if isinstance(codec, str) and codec == "int4":
             raise BadArgument(
                 "codec 'int4' seals blocks of one sequence (mpy_kv.int4_blocks): requests cannot share them"
             )
