@@ -619,8 +619,8 @@ def test_what_there_is_no_room_for_is_said_once(kvlab, words, answer, rows):
 def test_fewer_sinks_than_usual_are_warned_of(kvlab):
     words = ("--model", "stories", "--board", "rp2350", "--window")
     said = (
-        "sinks: 3 instead of 4, as the model was trained for 512 tokens and the window has 509 of them; 4 fit"
-        " beside 508 at most"
+        "sinks: 3 instead of 4, as the model was trained for 512 tokens and the window has 509 of them; a"
+        " window of at most 508 leaves 4"
     )
     for more, warnings, sinks in (
         ((509,), [said], 3),
@@ -633,6 +633,56 @@ def test_fewer_sinks_than_usual_are_warned_of(kvlab):
     status, _, err, figures = kvlab(*words, 1000)
     assert (status, figures["sinks"], figures["warnings"]) == (1, 4, [])
     assert "a context of 1,004 tokens" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sinks"),
+    [
+        ("--window 509", 4),  # 3 of its own: what is named has room for all
+        ("--window 512", 4),
+        ("--window 509 --sinks 3", 3),
+        ("--window 511 --sinks 1", 1),
+        ("--window 500", 4),
+        ("--policy window --budget 513", 4),
+        ("--policy window --budget 500 --sinks 2", 2),
+        ("--policy lru-peak --window 500", 0),
+        ("--policy lru-peak --budget 500 --sinks 1", 1),
+    ],
+)
+def test_what_is_advised_fits_as_it_is_told(kvlab, words, sinks):
+    """In place of the options that were given: with as many sinks and tokens as are named, and no warning. Of
+    the element type that was asked for it is the largest there is."""
+    asked = ("--model", "stories", "--board", "rp2040")
+    policy = words.split()[:2] if words.startswith("--policy") else []
+    status, out, _, figures = kvlab(*asked, *words.split())
+    tried = [text for text in figures["advice"] if not text.startswith("--board")]
+    assert status == 1
+    assert tried
+    for text in tried:
+        options, said = text.split(" fits: ")
+        status, _, _, found = kvlab(*asked, *policy, *options.split())
+        assert (status, found["warnings"], found["sinks"]) == (0, [], sinks), text
+        kept = "{} tokens of its choice" if "lru" in words else "the newest {} tokens"
+        assert said == f"{sinks} sink{'s' * (sinks != 1)} and {kept.format(found['window'])} stay"
+        if found["codec"] == "int8":
+            assert figures["largest_window"] == found["window"]
+    assert figures["largest_context_tokens"] == figures["largest_window"] + sinks
+
+
+def test_what_fits_as_it_is_is_advised_once(kvlab):
+    figures = kvlab("--model", "stories", "--board", "rp2350", "--window", 508, "--codec", "float32")[3]
+    tried = [text for text in figures["advice"] if not text.startswith("--board")]
+    others = [codec for codec in figures["by_codec"] if codec != "float32"]
+    assert tried[:-1] == [f"--codec {codec} fits as it is" for codec in others]
+    assert tried[-1].startswith("--codec float32 --window ")
+
+
+def test_a_budget_beyond_what_the_model_was_trained_for_is_refused_as_by_the_app(kvlab):
+    words = ("--model", "stories", "--board", "rp2350", "--policy", "window", "--budget")
+    assert kvlab(*words, 512)[0] == 0
+    status, _, err, figures = kvlab(*words, 513)
+    assert (status, figures["sinks"], figures["warnings"]) == (1, 4, [])
+    assert "a context of 513 tokens, and stories was trained for 512: the app refuses it" in err
 
 
 @pytest.mark.parametrize(

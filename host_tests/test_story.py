@@ -62,8 +62,8 @@ def test_fewer_sinks_than_usual_are_told(tmp_path, capsys, words, sinks, noted):
     words = ["stories", "--model", model, "--tokens", 8, "--greedy", "--json", figures, *words]
     assert cli.main([str(word) for word in words]) == 0
     note = (
-        "sinks: 3 instead of 4, as the model was trained for 12 tokens and the window has 9 of them; 4 fit"
-        " beside 8 at most"
+        "sinks: 3 instead of 4, as the model was trained for 12 tokens and the window has 9 of them; a"
+        " window of at most 8 leaves 4"
     )
     out = capsys.readouterr().out
     assert (f"\n- {note}\n" in out) is noted
@@ -77,7 +77,7 @@ def test_fewer_sinks_than_usual_are_told(tmp_path, capsys, words, sinks, noted):
 )
 def test_sinks_beside_a_window(window, context, sinks):
     assert story.sinks_beside(window, context) == sinks
-    assert ("fit beside" in story.fewer_sinks(window, sinks, context)) is (context > story.USUAL_SINKS)
+    assert ("leaves 4" in story.fewer_sinks(window, sinks, context)) is (context > story.USUAL_SINKS)
 
 
 @pytest.mark.parametrize("name", shipped.NAMES[1:])

@@ -149,7 +149,7 @@ def fewer_sinks(window: int, sinks: int, context: int) -> str:
         f" window has {window:,} of them"
     )
     room = context - USUAL_SINKS
-    return said if room < 1 else f"{said}; {USUAL_SINKS} fit beside {room:,} at most"
+    return said if room < 1 else f"{said}; a window of at most {room:,} leaves {USUAL_SINKS}"
 
 
 def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:

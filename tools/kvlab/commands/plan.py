@@ -118,7 +118,8 @@ def command(
     elif tokens is None and window is None:
         window = _usual_window(shape, target, usual if sinks is None else sinks)
     fewer = None  # why there are
-    if sinks is None and window is not None and target.board is not None and shape.seq_len is not None:
+    told = budget is None and sinks is None  # a budget is refused where it is too large
+    if told and window is not None and target.board is not None and shape.seq_len is not None:
         chosen = story.sinks_beside(window, shape.seq_len, usual)  # as kvlab stories has it
         if chosen < usual:
             sinks, fewer = chosen, story.fewer_sinks(window, chosen, shape.seq_len)
@@ -133,6 +134,8 @@ def command(
         *(tokens, codec or target.codec, window, sinks, batch, group),
         weights or ("int8" if target.weights_apart else "float16"),
         policy,
+        lowered=fewer is not None,
+        budget=budget is not None,
     )
     found = planner.plan(shape, target, question)
     if target.board is not None and (firmware := boards.firmware_of(target.board)) is not None:
@@ -186,7 +189,7 @@ def show(found: planner.Plan) -> None:
     q, t, m, one = found.question, found.target, found.model, found.need
     asked = f"{q.tokens:,} tokens, {q.codec}"
     if q.window is not None:
-        asked += f", window {q.window:,} tokens and {q.kept_sinks:,} sinks"
+        asked += f", window {q.window:,} tokens and {planner.sinks_said(q.kept_sinks)}"
     if q.batch > 1:
         asked += f", {q.batch:,} requests"
     rows = [

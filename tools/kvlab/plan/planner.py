@@ -19,7 +19,7 @@ MOST_TOKENS = 1 << 26  # how far the search for the largest context goes
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked; the fields are the options of `kvlab plan`."""
+    """What is asked; the fields are the options of `kvlab plan`, and how two of them were told."""
 
     tokens: int
     codec: str
@@ -29,6 +29,8 @@ class Question:
     group: int | None = None
     weights: str = "float16"
     policy: str | None = None  # which tokens stay; None and program.RING: the newest
+    lowered: bool = False  # nobody asked for these sinks: the window leaves no room for the usual ones
+    budget: bool = False  # nobody asked for this window: it is what a --budget leaves beside the sinks
 
     @property
     def weighs(self) -> bool:
@@ -295,19 +297,34 @@ def largest_context(model: Model, target: Target, q: Question) -> int:
     as sinks and window."""
     if q.window is None:
         return _largest(lambda n: fits(model, target, _with(q, tokens=n)), MOST_TOKENS)
-    window = largest_window(model, target, q)
-    return window + q.kept_sinks if window else 0
+    window, sinks = _largest_window(model, target, q)
+    return window + sinks if window else 0
 
 
 def largest_window(model: Model, target: Target, q: Question) -> int:
-    """The largest --window that fits, and that a board's app takes, with the same sinks."""
+    """The largest --window that fits, and that a board's app takes, with the same sinks; with the usual ones
+    if they were lowered for a window that does not fit."""
+    return _largest_window(model, target, q)[0]
+
+
+def _largest_window(model: Model, target: Target, q: Question) -> tuple[int, int]:
+    """That window, and the sinks beside it."""
     sinks = _with(q, window=1).kept_sinks
-    return _largest(lambda n: fits(model, target, _with(q, window=n, tokens=n + sinks)), MOST_TOKENS - sinks)
+    window = _largest(
+        lambda n: fits(model, target, _with(q, window=n, tokens=n + sinks)), MOST_TOKENS - sinks
+    )
+    if q.lowered and window < (q.window or 0):
+        return _largest_window(model, target, _with(q, sinks=None, lowered=False))
+    return window, sinks
 
 
 def most_requests(model: Model, target: Target, q: Question) -> int:
     """The most requests of this size at once; 0 if not even one fits."""
     return _largest(lambda n: fits(model, target, _with(q, batch=n)), 1 << 30)
+
+
+def sinks_said(sinks: int) -> str:
+    return f"{sinks:,} sink{'' if sinks == 1 else 's'}"
 
 
 def _by_codec(model: Model, q: Question) -> dict[str, dict[str, int]]:
@@ -365,12 +382,13 @@ def _advice(model: Model, target: Target, q: Question) -> list[str]:
     smaller = [codec for codec in known if TYPES[codec].bits < TYPES[q.codec].bits]
     for codec in (q.codec, *smaller):
         asked = _with(q, codec=codec)
-        window = min(largest_window(model, target, asked), model.seq_len or MOST_TOKENS)
-        context = q.tokens if q.window is None else q.window + q.kept_sinks
-        if 0 < window < context:
-            option = "" if q.sinks is None else f" --sinks {q.sinks}"
-            stay = f"{_with(q, window=window).kept_sinks} sinks and the newest {window:,} tokens stay"
-            said.append(f"--codec {codec} --window {window}{option} fits: {stay}")
+        window, sinks = _largest_window(model, target, asked)
+        window = min(window, model.seq_len or MOST_TOKENS)
+        if 0 < window < (q.tokens if q.window is None else q.window):
+            option = f"--budget {window + sinks}" if q.budget else f"--window {window}"
+            option += "" if q.sinks is None or q.lowered else f" --sinks {q.sinks}"
+            kept = f"{window:,} tokens of its choice" if q.weighs else f"the newest {window:,} tokens"
+            said.append(f"--codec {codec} {option} fits: {sinks_said(sinks)} and {kept} stay")
     over = q.batch * _need(model, q).buffer_bytes + rest - target.room
     for memory in target.memories:
         if memory.role == "extension" and 0 < over <= memory.size_bytes.value:
