@@ -16,11 +16,10 @@ def scan_int16() -> None:
 
 
 def scan_float32() -> None:
-    """The same of float32, as their bits without the sign."""
+    """The same of float32, as their bits without the sign, which leaves bit 0 empty."""
     with repeat("FLOATS", ne(r0, r2)):
         ldm(r0, r5)
         lsl(r5, 1)
-        lsr(r5, 1)
         keep_larger(r4, r5, hi)
 
 
@@ -40,7 +39,7 @@ def normalize_int16() -> None:
 
 def normalize_float32() -> None:
     """The same when r5 has the exponent's field."""
-    lsl(r4, 9)
+    lsl(r4, 8)
     lsr(r4, 9)
     constant(r6, 1 << 23)
     orr(r4, r6)
@@ -112,7 +111,7 @@ def begin_group(e: Array, sp: Frame) -> None:
     scan_int16()
     normalize_int16()
     scan_float32()
-    lsr(r5, r4, 23)
+    lsr(r5, r4, 24)
     branch(eq, "NOUGHT")
     normalize_float32()
     label("NOUGHT")

@@ -680,32 +680,40 @@ def encode(buffer: Register, k: Register, v: Register, storing: Register) -> Non
     too large. B1.
 
     r0 values, r1 codes, r2 2^23 / r3, r3 twice the scale, r10 the scale, r11 shift or 0 for float32, lr
-    end, r12 what is added to a code; 0: it goes above the one before
+    end, r12 what is added to a code of 4 bits; 0: it goes above the one before
     """
     e, layer, vector = Array(r3, ENCODE), Array(r4, LAYER), Array(r7, VECTOR)
     e_ = e.on(r7)
 
     def codes(name: str, magnitude: Callable[[], None]) -> None:
+        """Of 8 bits: 128 above it."""
         with repeat(name, ne(r0, lr)):
             magnitude()
             round_code()
             with_sign(r6, r7)
+            add(r6, 128)
+            strb(r6, at(r1))
+            add(r1, 1)
+
+    def nibbles() -> None:
+        """Of 4 bits: one is first put in the low nibble, 8 above it; the next one is added."""
+        with repeat("NIBBLE", ne(r0, lr)):
+            next_magnitude()
+            round_code()
+            with_sign(r6, r7)
             mov(r4, r12)
-            branch(eq(r4, 128), f"{name}_BYTE")
-            # One of 4 bits is first put in the low nibble, 8 above it; the next one is added.
             with when(ne(r4, 0)):
                 add(r6, r4)
                 strb(r6, at(r1))
                 put(r12, 0, by=r4)
-                b(f"{name}_NEXT")
+                b("HALF")
             lsl(r6, 4)
             put(r12, 128 + 8, by=r4)
             ldrb(r4, at(r1))
-            label(f"{name}_BYTE")
             add(r6, r4)
             strb(r6, at(r1))
             add(r1, 1)
-            label(f"{name}_NEXT")
+            label("HALF")
 
     with frame(
         "e buffer v shift head scale slice values_left vector group_end layer slice_end record most"
@@ -784,22 +792,24 @@ def encode(buffer: Register, k: Register, v: Register, storing: Register) -> Non
                         plus(r4, vector.VECTOR_HEAD, by=r6)
                         str_(r4, sp.head)
                     str_(r5, sp.slice)
-                    mov(r5, 128)
                     ldr(r4, sp.most)
-                    lsr(r4, 3)
-                    with when(eq):
-                        mov(r5, 128 + 8)
-                    mov(r12, r5)
+                    branch(eq(r4, 7), "NIBBLES")
                     mov(r4, r11)
                     branch(eq(r4, 0), "REAL")
                     codes("WHOLE", int16_magnitude)
-                    b("PIECES")
+                    b("BYTES")
                     codes("REAL", float32_magnitude)
-                    label("PIECES")
+                    label("BYTES")
+                    mov(r6, 128)
+                    b("CODES")
+                    label("NIBBLES")
+                    put(r12, 128 + 8, by=r6)
+                    nibbles()
                     mov(r6, r12)
                     with when(eq(r6, 0)):
                         add(r1, 1)
                         mov(r6, 128 + 8)
+                    label("CODES")
                     ldr(r5, sp.slice_end)
                     with endless("PAD", "PADDED"):
                         branch(eq(r1, r5), "PADDED")
@@ -865,7 +875,7 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
                 ldr(r6, sp.sets_left)
             with when(ne(r7, 0)):
                 normalize_int16()
-            lsr(r5, r4, 23)
+            lsr(r5, r4, 24)
             branch(eq, "NOUGHT")
             with when(eq(r5, 255)):
                 mov(r0, 0)
