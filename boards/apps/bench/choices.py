@@ -1,13 +1,13 @@
-"""What each element type and each token policy costs a token, in instructions.
+"""What an element type or a token policy costs a token, in instructions.
 
-usage: choices.py [KERNELS CODEC POLICY]    runs on the emulated board alone; prints JSON {"codecs": {kernels:
-{codec: COST}}, "policies": {kernels: {policy: POLICY}}}, "+1" for each of these: all there are, or just those
+usage: choices.py KERNELS CHOICE    runs on the emulated board alone; prints JSON
 The cache has stories260K's shape: 5 layers, 8 query heads on 4 of 8 channels, int16 numbers, no sinks.
-COST: "append" of a layer's 2 x 32 values, the step being begun; "qk" and "av", those kernels alone, of each
-token in view in one layer, as the slope from FEW to MANY tokens; "attend" of a layer with MANY in view;
-"token": append, attend and commit of all layers, the mean of PERIOD tokens, in which a block is sealed where
-there are blocks. POLICY: "token" with a budget of MANY full, so that each token evicts one; "ring" is a cache
-without a policy. All weights are of like size, so that none is skipped.
+Of an element type: "append" of a layer's 2 x 32 values, the step being begun; "qk" and "av", those kernels
+alone, of each token in view in one layer, as the slope from FEW to MANY tokens; "attend" of a layer with MANY
+in view; "token": append, attend and commit of all layers, the mean of PERIOD tokens, in which a block is
+sealed where there are blocks. Of a policy: "token" with a budget of MANY full, so that each token evicts one;
+"ring" is a cache without a policy. All weights are of like size, so that none is skipped. "in_view": MANY.
+One choice a run: what ran before it would lie in the heap, and its names in the interpreter's tables.
 """
 
 import gc
@@ -17,13 +17,10 @@ from array import array
 
 from instructions import count
 from mpy_kv import Geometry, cache_for, geometry_for, kernels
+from mpy_kv.geometry import CODECS
 from mpy_kv.token_eviction import BudgetCache
-from mpy_kv.eviction import tokens
-from mpy_kv.geometry import CODECS as TYPES
 
 LAYERS, SHAPE = 5, (8, 4, 8)
-SETS = ("viper", "thumb")
-CODECS = [name for name in TYPES if name != "float32"]  # whose kernels allocate
 FEW, MANY = 64, 128
 PERIOD = 16
 SHIFT = 9
@@ -147,22 +144,12 @@ def of_policy(policy, name):
     return {"token": run.mean_token()}
 
 
-def main(sets, codecs, policies):
-    of_codecs, of_policies = {}, {}
-    for name in sets:
-        of_codecs[name], of_policies[name] = {}, {}
-        for codec in codecs:
-            of_codecs[name][codec] = of_codec(codec, name)
-            print("+1")
-        for policy in policies:
-            of_policies[name][policy] = of_policy(policy, name)
-            print("+1")
-            gc.collect()
-    print(json.dumps({"codecs": of_codecs, "policies": of_policies, "in_view": MANY}))
+def main(name, choice):
+    of_choice = of_codec if choice in CODECS else of_policy
+    found = of_choice(choice, name)
+    found["in_view"] = MANY
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main(*[[name] for name in sys.argv[1:]])
-    else:
-        main(SETS, CODECS, ["ring"] + sorted(tokens.POLICIES))
+    main(*sys.argv[1:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kvlab.bench import targets
@@ -24,11 +24,30 @@ CODECS_HEADER = (
 POLICIES_HEADER = ("", "token, thumb", "more than the ring", "token, viper", "more than the ring")
 
 
-def measure(done: Steps) -> dict[str, Any]:
-    """What boards/apps/bench/choices.py counts, in the order of a table."""
-    found = targets.run(targets.QEMU, "choices.py", [], done)
-    order = (*SETS, *CODECS, RING, *POLICIES, "qk", "av", "append", "attend", "token")
-    return {"target": targets.QEMU, **targets.ordered(found, "codecs", "policies", *order)}
+def measure(
+    done: Steps,
+    sets: Sequence[str] = SETS,
+    codecs: Sequence[str] = CODECS,
+    policies: Sequence[str] = (RING, *POLICIES),
+) -> dict[str, Any]:
+    """{"codecs": {kernels: {codec: COST}}, "policies": {kernels: {policy: COST}}, "target", "in_view"}, in
+    the order of a table; boards/apps/bench/choices.py tells what a COST has.
+
+    Each is counted on a board of its own, so that it costs the same whatever is measured beside it.
+    """
+    in_view = set()
+
+    def cost(name: str, choice: str) -> dict[str, float]:
+        found = targets.run(targets.QEMU, "choices.py", [name, choice], done)
+        in_view.add(found.pop("in_view"))
+        done(1)
+        return targets.ordered(found, "qk", "av", "append", "attend", "token")
+
+    figures: dict[str, Any] = {"target": targets.QEMU}
+    for kind, choices in (("codecs", codecs), ("policies", policies)):
+        figures[kind] = {name: {choice: cost(name, choice) for choice in choices} for name in sets}
+    (figures["in_view"],) = in_view
+    return figures
 
 
 def codec_rows(figures: Mapping[str, Any]) -> Rows:
