@@ -17,6 +17,7 @@ from commandline.errors import BadInput, FellShort
 from firmware import natmod
 from kvlab import boards, cli, paths
 from kvlab.bench import choices, tables, targets, twin, worst
+from kvlab.bench import tokens as token_costs
 from kvlab.deploy.link import connected
 from kvlab.docs import run as docs
 from mpy_kv.eviction.tokens import POLICIES
@@ -126,6 +127,29 @@ def test_a_token_costs_no_more_than_promised(tokens: dict[str, Any]) -> None:
     for name, most in MOST_PER_TOKEN.items():
         assert costs["255"][name] <= most
         assert costs["1"][name] < costs["63"][name] < costs["255"][name]
+
+
+def test_a_position_is_measured_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A story told before it would be another's heap and text."""
+    runs: list[Sequence[object]] = []
+
+    def run(_target: str, script: str, words: Sequence[object], done: targets.Steps) -> dict[str, Any]:
+        runs.append((script, *words))
+        done(int(str(words[1])) - 1)
+        return {"ns_per_token": {"viper": 7, "thumb": words[1]}, "window": 256, "missing": {}}
+
+    monkeypatch.setattr(targets, "run", run)
+    steps: list[int] = []
+    found = token_costs.measure("a port", None, (63, 1, 63), steps.append)
+    assert runs == [("tokens.py", "", 1), ("tokens.py", "", 63)]
+    assert sum(steps) == token_costs.steps("a port", (63, 1, 63))
+    assert found == {
+        "target": "a port",
+        "model": None,
+        "window": 256,
+        "missing": {},
+        "ns_per_token": {"1": {"viper": 7, "thumb": 1}, "63": {"viper": 7, "thumb": 63}},
+    }
 
 
 @pytest.mark.slow

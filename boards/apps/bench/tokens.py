@@ -1,10 +1,11 @@
-"""What one token of the stories app costs at some positions, everything included: sampling, text, cache.
+"""What one token of the stories app costs at a position, everything included: sampling, text, cache.
 
-usage: tokens.py MODEL POSITION...    MODEL: a file, or "" for the board's own; prints JSON
+usage: tokens.py MODEL POSITION    MODEL: a file, or "" for the board's own; prints JSON
 At position p the token is the first that sees p + 1 tokens; the window is 256, there are no sinks. The unit
 is the instruction on the emulated board, elsewhere the nanosecond. Each kernel set runs the very same
 token, and must leave the same logits: RuntimeError if not. On the emulated Cortex-M3 "parts" is what each
-part of the last position's token takes. Prints "+N" for N tokens told.
+part of the token takes. Prints "+N" for N tokens told.
+One position a run: another before it would leave another story, and another heap.
 """
 
 import gc
@@ -108,7 +109,7 @@ class Bench:
         return found
 
 
-def main(model, *positions):
+def main(model, position):
     pairs, missing = {}, {}
     for name in SETS:
         try:
@@ -116,16 +117,14 @@ def main(model, *positions):
         except ValueError as error:
             missing[name] = str(error)
     bench = Bench(model)
-    tokens = {}
-    for position in positions:
-        bench.use((kv_kernels.best(), app_kernels.best()))
-        bench.go_to(int(position))
-        tokens[position] = {}
-        for name in pairs:
-            bench.use(pairs[name])
-            tokens[position][name] = bench.token()
+    bench.use((kv_kernels.best(), app_kernels.best()))
+    bench.go_to(int(position))
+    cost = {}
+    for name in pairs:
+        bench.use(pairs[name])
+        cost[name] = bench.token()
     found = {
-        "instructions_per_token" if instructions is not None else "ns_per_token": tokens,
+        "instructions_per_token" if instructions is not None else "ns_per_token": cost,
         "window": WINDOW,
         "model_id": "%08x" % bench.llama.image.model_id,
         "missing": missing,

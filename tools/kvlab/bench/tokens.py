@@ -20,20 +20,27 @@ TIMED = "ns_per_token"
 
 def steps(target: str, positions: Sequence[int]) -> int:
     """Of the progress bar."""
-    return max(positions) - 1 + (WINDOWS if target == targets.QEMU else 0)
+    told = sum(position - 1 for position in set(positions))
+    return told + (WINDOWS if target == targets.QEMU else 0)
 
 
 def measure(target: str, model: Path | None, positions: Sequence[int], done: Steps) -> dict[str, Any]:
     """{"instructions_per_token" or "ns_per_token": {position: {kernels: ...}}, "window", ...}.
 
-    On the emulated board also "cache" (what steps.py counts) and "limits" (limits.of_boards, at the last
-    position). `model`: a board image; None for the one that a board has.
+    Each position has a story of its own on a fresh board, so that its cost is the same whatever others are
+    asked for; "parts" are of the last one. On the emulated board also "cache" (what steps.py counts) and
+    "limits" (limits.of_boards, at the last position). `model`: a board image; None for the one that a board
+    has.
     """
     from kvlab.bench import limits  # slow to import
 
-    words = [model or "", *sorted(set(positions))]
     figures: dict[str, Any] = {"target": target, "model": str(model) if model else None}
-    figures |= _run(target, "tokens.py", words, done)
+    by_position: dict[str, dict[str, int]] = {}
+    for position in sorted(set(positions)):
+        found = _run(target, "tokens.py", [model or "", position], done)
+        (unit,) = found.keys() & {COUNTED, TIMED}
+        by_position[str(position)] = found[unit]
+        figures |= {**found, unit: by_position}
     if target == targets.QEMU and model is not None:
         last = max(positions)
         figures["cache"] = _run(target, "steps.py", [], done)
