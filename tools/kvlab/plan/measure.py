@@ -3,9 +3,10 @@
 The question is `kvlab stories --board B --window W --tokens 40`, with default sampling and no prompt. For the
 models that ship the largest window is found in the board's own heap, with each element type, with and without
 a policy that weighs tokens: what the heap has beside that window's buffer is what the plan counts, so its
-answer is the window that was found. For other shapes models are made here, whose random weights no one hears:
-a broad one whose workspace is large and deep ones with many layers, so that each of the two moments in which
-most is needed decides once. Of these the smallest heap is found for one window.
+answer is the window that was found. A window that is a little smaller may be refused, where it leaves the
+heap in other pieces: such are kept, too. For other shapes models are made here, whose random weights no one
+hears: a broad one whose workspace is large and deep ones with many layers, so that each of the two moments in
+which most is needed decides once. Of these the smallest heap is found for one window.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ RESOLUTION_BYTES = 512  # to which a smallest heap is found
 TOKENS = 2  # a token allocates nothing, so these need what 40 do
 STEP_BYTES = 2048  # how far from a guess the search for it begins
 WINDOW = 96  # of the models that are made here, whose buffer is one object on every board
-NEAR = 0.02  # part of a window by which the search for the largest begins
+NEAR = 0.02  # part of a window by which the search for the largest begins, and within which pieces decide
 RING, WEIGHED = "ring", "weighed"  # the newest tokens stay; a policy weighs them
-POLICY = "lru-peak"  # all that weigh tokens have the same code and tables
+POLICY = "lru-peak"  # all that weigh tokens have the same code and tables: host_tests/test_fits.py
 BROAD = llama2c.Config(32, 1024, 1, 4, 2, 512, 512, True)
 DEEP = llama2c.Config(32, 48, 16, 4, 2, 512, 512, True)
 DEEPER = llama2c.Config(32, 48, 24, 4, 2, 512, 512, True)
@@ -112,11 +113,8 @@ def beyond(window: int) -> int:
 
 
 def largest(told: Callable[[int], bool], guess: int, most: int) -> int:
-    """The largest window up to `most` that is told, 0 if none is; `guess` is where the search begins.
-
-    Holes in the heap may let a window be told and refuse a smaller one: of those that are tried all up to the
-    answer are told, and none above it.
-    """
+    """A window up to `most` that is told while the next one is not, 0 if none is told; `guess` is where the
+    search begins, see `settled`."""
     low = high = min(max(guess, 1), most)
     if told(low):
         high = beyond(low)
@@ -137,13 +135,27 @@ def largest(told: Callable[[int], bool], guess: int, most: int) -> int:
     return low
 
 
+def settled(told: Callable[[int], bool], window: int, most: int) -> tuple[int, list[int]]:
+    """What a search ends with wherever it began: the largest window that is told, `window` or one that is
+    less than NEAR above another told one, and those less than NEAR below it that are refused. Below `most`,
+    where there is room to spare, none is looked for."""
+    at = window
+    while window and at < min(beyond(window), most):
+        at += 1
+        if told(at):
+            window = at
+    near = range(1, window) if window < most else ()
+    return window, [at for at in near if beyond(at) >= window and not told(at)]
+
+
 @dataclass(frozen=True)
 class Found:
-    """The largest window of a model on a board, and the heap that it leaves beside its buffer and the tables
-    of a policy."""
+    """The largest window of a model on a board, the heap that it leaves beside its buffer and the tables of a
+    policy, and the windows a little smaller that are refused."""
 
     window: int
     beside: int
+    refused: list[int]
 
 
 class Heap:
@@ -164,6 +176,7 @@ class Heap:
         most = model.seq_len - sinks
         buffers: dict[int, int] = {}
 
+        @cache
         def told(window: int) -> bool:
             telling = story.Telling(tokens=TOKENS, window=window, **asked)
             seen = story.in_heap(self._board, subject.image, telling, heap)
@@ -172,7 +185,7 @@ class Heap:
             return seen is not None
 
         planned = planner.largest_window(model, self._target, question)
-        window = largest(told, round(planned * self._off), most)
+        window, refused = settled(told, largest(told, round(planned * self._off), most), most)
         self._off = window / planned if 0 < window < most else 1.0
         shown = max(window, 1)
         buffer = _buffer_bytes(model, codec, shown, sinks)
@@ -185,7 +198,7 @@ class Heap:
             heap = min(heap, smallest) if window else smallest
         self._done(1)
         tables = program.table_bytes(shown, sinks) if policy else 0
-        return Found(window, heap - buffer - tables)
+        return Found(window, heap - buffer - tables, refused)
 
     def beside(self, subject: Subject) -> int:
         """What a model that was made needs beside the buffer of WINDOW tokens in int8."""
@@ -207,6 +220,7 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
 
     shapes: dict[str, dict[str, dict[str, int]]] = {}
     windows: dict[str, dict[str, dict[str, int]]] = {}
+    refused: dict[str, dict[str, dict[str, list[int]]]] = {}
     for subject in sorted(subjects().values(), key=lambda each: program.shape_of(each.model)):
         found: dict[str, dict[str, Found]] = {RING: {}, WEIGHED: {}}
         for kind, policy in ((RING, None), (WEIGHED, POLICY)):
@@ -216,6 +230,9 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
         shape = program.shape_of(subject.model)
         shapes[shape] = {kind: {c: one.beside for c, one in by.items()} for kind, by in found.items()}
         windows[shape] = {kind: {c: one.window for c, one in by.items()} for kind, by in found.items()}
+        refused[shape] = {
+            kind: {c: one.refused for c, one in by.items() if one.refused} for kind, by in found.items()
+        }
     deep = {c.layers: heap.beside(made(c)) - arrays(made(c)) for c in (DEEP, DEEPER)}
     layer = -(-(deep[DEEPER.layers] - deep[DEEP.layers]) // (DEEPER.layers - DEEP.layers))
     broad = heap.beside(made(BROAD)) - 2 * program.workspace_bytes(made(BROAD).model)
@@ -240,6 +257,7 @@ def measure(name: str, done: Callable[[int], None] = lambda _: None) -> dict[str
         "policy": _fact(watching, command, "more than a ring, beside its tables"),
         "shapes": shapes,
         "windows": windows,
+        "refused": refused,
     }
 
 

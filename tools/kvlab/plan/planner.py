@@ -243,6 +243,24 @@ def fits(model: Model, target: Target, q: Question) -> bool:
 
 def _reasons(model: Model, target: Target, q: Question) -> list[str]:
     """Why it does not fit, each with its numbers."""
+    said = _too_large(model, target, q)
+    if not said and q.window is not None and q.batch == 1 and q.group is None:
+        refused = target.refused(model, q.codec, q.policy)
+        if q.window in refused and q.kept_sinks == _with(q, sinks=None).kept_sinks:
+            less, more = q.window, q.window
+            while less in refused:
+                less -= 1
+            while more in refused:
+                more += 1
+            said.append(
+                f"a window of {q.window:,} leaves the heap of {target.name} in other pieces than {less:,} and"
+                f" {more:,}, which fit"
+            )
+    return said
+
+
+def _too_large(model: Model, target: Target, q: Question) -> list[str]:
+    """Why the bytes do not fit."""
     said = []
     one = _need(model, q)
     weights = target.weights_part(model, q.weights)[0].bytes
@@ -303,16 +321,18 @@ def largest_context(model: Model, target: Target, q: Question) -> int:
 
 def largest_window(model: Model, target: Target, q: Question) -> int:
     """The largest --window that fits, and that a board's app takes, with the same sinks; with the usual ones
-    if they were lowered for a window that does not fit."""
+    if they were lowered for a window that does not fit. Not all below it need to: see Target.refused."""
     return _largest_window(model, target, q)[0]
 
 
 def _largest_window(model: Model, target: Target, q: Question) -> tuple[int, int]:
     """That window, and the sinks beside it."""
     sinks = _with(q, window=1).kept_sinks
-    window = _largest(
-        lambda n: fits(model, target, _with(q, window=n, tokens=n + sinks)), MOST_TOKENS - sinks
-    )
+
+    def enough(n: int) -> bool:
+        return not _too_large(model, target, _with(q, window=n, tokens=n + sinks))
+
+    window = _largest(enough, MOST_TOKENS - sinks)
     if q.lowered and window < (q.window or 0):
         return _largest_window(model, target, _with(q, sinks=None, lowered=False))
     return window, sinks

@@ -11,7 +11,7 @@ of its arrays are there. The arrays follow from the shape, what else lies in the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,9 @@ class Program:
     copy not counted, `arrays` with the app's arrays and `layer` for each layer not counted.
 
     `codecs`, `policy`: what another element type, and a policy that weighs tokens, have more at most; its
-    tables are not counted. `shapes`: all beside the buffer and those tables, by `shape_of` a model, element
-    type, and whether a policy weighs tokens ("weighed") or the newest stay ("ring").
+    tables are not counted. `shapes`: all beside the buffer and those tables, by `shape_of` a model, whether a
+    policy weighs tokens ("weighed") or the newest stay ("ring"), and element type. `refused`: by the same,
+    windows below the largest that were refused, with as many sinks as there are by itself.
     """
 
     workspace: Fact
@@ -50,6 +51,7 @@ class Program:
     codecs: Mapping[str, Fact]
     policy: Fact
     shapes: Mapping[str, Mapping[str, Mapping[str, int]]]
+    refused: Mapping[str, Mapping[str, Mapping[str, Sequence[int]]]]
 
     def beside(
         self, model: Model, sinks: int, mapped: bool, codec: str, weighs: bool
@@ -83,7 +85,8 @@ def of_board(name: str, port: str) -> Program:
 def parse(found: Mapping[str, Any]) -> Program:
     codecs = {codec: Fact(**fact) for codec, fact in found["codecs"].items()}
     names = ("workspace", "arrays", "layer", "policy")
-    return Program(codecs=codecs, shapes=found["shapes"], **{name: Fact(**found[name]) for name in names})
+    facts = {name: Fact(**found[name]) for name in names}
+    return Program(codecs=codecs, shapes=found["shapes"], refused=found["refused"], **facts)
 
 
 def shape_of(model: Model) -> str:

@@ -90,6 +90,15 @@ class Target:
         arrays = program.array_bytes(model, sinks, mapped)
         return [*parts, Part("the app's arrays", arrays, self.main.name, "boards/apps/stories/model.py")]
 
+    def refused(self, model: Model, codec: str, policy: str | None) -> Sequence[int]:
+        """Windows of one cache that were refused, though a larger one was told: they leave the heap in other
+        pieces."""
+        if self.board is None or self.board.name not in program.BOARDS:
+            return ()
+        kinds = program.of_board(self.board.name, self.board.machine.port).refused
+        kind = "ring" if policy in (None, program.RING) else "weighed"
+        return kinds.get(program.shape_of(model), {}).get(kind, {}).get(codec, ())
+
     def limits(self, model: Model, context: int, buffers: Sequence[int]) -> list[str]:
         """What the app and an mpy_kv cache on a board refuse, whatever the memory. `context`: tokens that
         may become visible at once."""
