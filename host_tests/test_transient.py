@@ -93,6 +93,26 @@ def test_what_is_taken_back_is_garbage(upy) -> None:
     assert upy.run(FREED) == line + line + "False\n"
 
 
+LITTERING = """
+import gc
+from mpy_kv.selfcheck import littering
+def check(wrong):
+    return gc.threshold() // wrong
+for usual in (2048, 65536, -1):
+    gc.threshold(usual)
+    found = [littering(check, 1), gc.threshold()]
+    try:
+        littering(check, 0)
+    except ZeroDivisionError:
+        print(found, gc.threshold())
+"""
+
+
+def test_a_check_that_litters_leaves_the_threshold_as_it_was(upy) -> None:
+    lines = upy.run(LITTERING).splitlines()
+    assert lines == ["[32768, 2048] 2048", "[65536, 65536] 65536", "[-1, -1] -1"]
+
+
 WORKS_ON = """
 from array import array
 from mpy_kv import Geometry, KVCache, errors, kernels

@@ -10,10 +10,11 @@ nothing is allocated per token.
 import gc as _gc
 
 # The program is loaded in steps, garbage collected early and after each, so that what stays lies together
-# at one end of the heap and the largest object, the cache's buffer, finds one piece at the other. The
-# threshold stays: once a story runs nothing is allocated, so it costs nothing.
+# at one end of the heap and the largest object, the cache's buffer, finds one piece at the other. Checks of
+# kernels, which leave garbage alone, are spared most of it. The threshold stays: once a story runs nothing is
+# allocated, so it costs nothing.
 if hasattr(_gc, "mem_free"):
-    _gc.threshold(4096)
+    _gc.threshold(2048)
 
 from mpy_kv import kernels as _kernels  # noqa: E402
 from mpy_kv import port as _port  # noqa: E402
