@@ -250,7 +250,8 @@ def test_the_dearest_calls_of_policies(dearest: dict[str, Any]) -> None:
         assert touch["calls"] > insert["calls"] == evict["calls"] == of_few["calls"] == ROUNDS
         assert touch["max"] < 1.25 * touch["min"], name
         if name != "s3fifo":  # which looks for the key among those it remembers
-            assert insert["max"] == pytest.approx(insert["min"], rel=0.01), name
+            # A look-up of a name takes up to 60 instructions more where the cache of look-ups has another.
+            assert insert["max"] == pytest.approx(insert["min"], abs=80), name
         assert of_few["mean"] == pytest.approx(evict["mean"], rel=0.35), name
         assert evict["mean"] < 2.5 * evict["min"], name
     # By what is passed: nothing; protected entries, an eighth; empty lists of counts; newest entries, too;
