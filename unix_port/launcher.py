@@ -173,13 +173,26 @@ def _process_heap(limit: int, machine: Machine, settings: bytes) -> int:
 def _links(names: Names, machine: Machine, script: Path, data: Path, tree: Path | None) -> str:
     """Name everything that boot and the script look for. Returns the module path."""
     names.give("data", data)
-    names.give("home", script.parent, _shown(script.parent))
+    home = script.parent if tree is None else _without_sources(script.parent, data / "home")
+    names.give("home", home, _shown(script.parent))
     names.give("main.py", script, _shown(script))
     folders = {"side": SIDE, "port": SIDE / "ports" / machine.port}
     if tree is not None:
         folders["made"] = tree
     folders.update(zip(("root", "apps"), port.MODULE_PATH))
     return ":".join([*(names.give(name, path) for name, path in folders.items()), ".frozen"])
+
+
+def _without_sources(folder: Path, links: Path) -> Path:
+    """The script's folder, in which it looks for modules before all others; if mpy_kv lies there too, as in a
+    checkout, another one with links to what else does: the compiled one is asked for."""
+    if not (folder / "mpy_kv").is_dir():
+        return folder
+    links.mkdir()
+    for entry in folder.iterdir():
+        if entry.name != "mpy_kv":
+            (links / entry.name).symlink_to(entry)
+    return links
 
 
 def _shown(path: Path) -> str:

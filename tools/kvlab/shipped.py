@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from commandline import files
+from commandline.errors import BadInput
 from kvlab import paths
 
 FOLDER = paths.SHIPPED.parent
@@ -46,4 +47,6 @@ def named(text: str) -> str | None:
 def find(text: str, option: str, kind: str = ".mkvm") -> Path:
     """The image (or of `kind` .bin the checkpoint) of a name, or the file of that path. BadInput."""
     path = FOLDER / f"{text.lower()}{kind}" if text.lower() in NAMES else Path(text)
+    if text and path.name == text and not path.suffix and not os.path.lexists(path):
+        raise BadInput(f"{option} {text}: no such model and no such file; {', '.join(NAMES)} ship")
     return files.existing_file(path, option)

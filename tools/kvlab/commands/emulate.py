@@ -65,7 +65,8 @@ def _within_limits(board: Board, first: launcher.Report) -> Callable[..., launch
 
 \b
   kvlab emulate hello.py --board rp2040
-  kvlab emulate boards/rp2040/main.py --flash out/model.mkvm@0 --peak
+  kvlab emulate boards/rp2040/main.py --compiled \\
+      --flash out/model.mkvm@0 --peak
   kvlab emulate soak.py --heap-bytes 128KiB --json out/soak.json \\
       -- --tokens 1000
 """

@@ -211,5 +211,5 @@ def find_tokenizer(model: str | Path, vocab: int) -> Tokenizer:
         raise BadInput(refused[0])
     raise BadInput(
         f"no tokenizer beside {Path(model).name} (looked for tok{vocab}.bin, tokenizer.bin and "
-        f"tok*.bin in {folder}): pass one as --tokenizer"
+        f"tok*.bin in {folder}): put it there, or pass one as --tokenizer where a command has that option"
     )
