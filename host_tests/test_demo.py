@@ -55,6 +55,12 @@ def test_what_is_refused_leaves_no_folder(tmp_path, refused):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_board_whose_heap_cannot_be_drawn_is_refused_before_the_story(tmp_path, refused):
+    said = refused("--board", "qemu_arm", "--out", tmp_path / "out")
+    assert "--board qemu_arm: its firmware tells nothing of its heap that could be drawn" in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_no_output_of_the_demo_is_its_model(tmp_path, refused):
     model, _ = write_tiny(tmp_path)
     model = model.rename(tmp_path / "heap.png")

@@ -49,6 +49,8 @@ def command(board: Board, model: str | None, tokens: int, out: Path) -> None:
     """
     from kvlab.models.load import load_image
 
+    if board.emulated:
+        raise BadInput(f"--board {board.name}: its firmware tells nothing of its heap that could be drawn")
     started = time.monotonic()
     pictures = _pictures()
     path = shipped.find(str(_default()) if model is None else model, "--model")
