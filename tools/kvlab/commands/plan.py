@@ -11,7 +11,7 @@ from kvlab import boards, options, output, profiles, story
 from kvlab.element_types import NAMES
 from kvlab.plan import planner, targets
 from kvlab.plan.planner import MOST_TOKENS as MOST
-from kvlab.plan.program import RING
+from kvlab.plan.program import weighs
 from kvlab.plan.shape import Model
 from kvlab.plan.sizes import WEIGHTS, WEIGHTS_GROUP, Layers, weight_bits
 from mpy_kv.eviction import tokens as tokens_kept
@@ -112,7 +112,7 @@ def command(
     else:
         target = _profile(profile or "")
     shape = models.find(model)
-    usual = 0 if policy not in (None, RING) else SINKS
+    usual = 0 if weighs(policy) else SINKS
     if budget is not None:
         window = _window(budget, window, usual if sinks is None else sinks, policy)
     elif tokens is None and window is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from commandline.errors import BadInput
 from kvlab.element_types import NAMES, SEALED, TYPES
-from kvlab.plan.program import RING
+from kvlab.plan.program import RING, weighs
 from kvlab.plan.shape import Model
 from kvlab.plan.sizes import WEIGHTS, Need, need, sinks_of, weight_bits
 from kvlab.plan.targets import Part, Target
@@ -35,7 +35,7 @@ class Question:
     @property
     def weighs(self) -> bool:
         """Whether a policy weighs tokens by the attention they get."""
-        return self.policy not in (None, RING)
+        return weighs(self.policy)
 
     @property
     def kept_sinks(self) -> int:

@@ -67,10 +67,23 @@ class Program:
             program = max(first, self.arrays.value + self.layer.value * model.layers) + UNMEASURED_BYTES
             extra = self.codecs[codec].value if codec in self.codecs else 0
             return program, extra, self.policy.value if weighs else 0
-        total = known["weighed" if weighs else "ring"][codec] - arrays
+        total = known[_kind(weighs)][codec] - arrays
         extra = max(0, known["ring"][codec] - known["ring"][USUAL])
         policy = max(0, total - (known["ring"][codec] - arrays))
         return total - extra - policy, extra, policy
+
+    def refuses(self, model: Model, codec: str, weighs: bool) -> Sequence[int]:
+        """Windows of one cache that were refused, though a larger one was told."""
+        return self.refused.get(shape_of(model), {}).get(_kind(weighs), {}).get(codec, ())
+
+
+def weighs(policy: str | None) -> bool:
+    """Whether a policy weighs tokens by the attention they get, which the newest ones do not need."""
+    return policy not in (None, RING)
+
+
+def _kind(weighs: bool) -> str:
+    return "weighed" if weighs else "ring"
 
 
 def of_board(name: str, port: str) -> Program:

@@ -76,7 +76,7 @@ class Target:
         assert self.board is not None
         mapped = self.board.memory_mapped_flash
         measured = program.of_board(self.board.name, self.board.machine.port)
-        weighs = policy not in (None, program.RING)
+        weighs = program.weighs(policy)
         most, extra, watching = measured.beside(model, sinks, mapped, codec, weighs)
         source = measured.workspace.source
         parts = [Part("program and its objects", most, self.main.name, source)]
@@ -95,9 +95,8 @@ class Target:
         pieces."""
         if self.board is None or self.board.name not in program.BOARDS:
             return ()
-        kinds = program.of_board(self.board.name, self.board.machine.port).refused
-        kind = "ring" if policy in (None, program.RING) else "weighed"
-        return kinds.get(program.shape_of(model), {}).get(kind, {}).get(codec, ())
+        measured = program.of_board(self.board.name, self.board.machine.port)
+        return measured.refuses(model, codec, program.weighs(policy))
 
     def limits(self, model: Model, context: int, buffers: Sequence[int]) -> list[str]:
         """What the app and an mpy_kv cache on a board refuse, whatever the memory. `context`: tokens that
