@@ -88,13 +88,15 @@ def test_no_compiler(monkeypatch, tmp_path):
         compiled.compiler()
 
 
-def test_sources_beside_the_script_are_not_taken_for_the_compiled_ones(tmp_path):
-    """As those of a checkout, in whose root the script lies; what else is there is found."""
-    (tmp_path / "mpy_kv").mkdir()
-    (tmp_path / "mpy_kv" / "__init__.py").write_text("raise ValueError('sources')\n")
+@pytest.mark.parametrize("name", ["mpy_kv", "stories"])
+def test_sources_beside_the_script_are_not_taken_for_the_compiled_ones(tmp_path, name):
+    """As those of a checkout, in whose root, or beside whose apps, the script lies; what else is there is
+    found."""
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("raise ValueError('sources')\n")
     (tmp_path / "helper.py").write_text("NAME = 'beside'\n")
     script = tmp_path / "script.py"
-    script.write_text("import mpy_kv, helper\nprint(mpy_kv.__file__.rpartition('.')[2], helper.NAME)\n")
+    script.write_text(f"import {name}, helper\nprint({name}.__file__.rpartition('.')[2], helper.NAME)\n")
     report = launcher.emulate(script, [], PICO, compiled=True)
     assert (report.outcome, report.stdout) == ("ok", "mpy beside\n")
     assert "sources" in launcher.emulate(script, [], PICO).error

@@ -173,7 +173,7 @@ def _process_heap(limit: int, machine: Machine, settings: bytes) -> int:
 def _links(names: Names, machine: Machine, script: Path, data: Path, tree: Path | None) -> str:
     """Name everything that boot and the script look for. Returns the module path."""
     names.give("data", data)
-    home = script.parent if tree is None else _without_sources(script.parent, data / "home")
+    home = script.parent if tree is None else _without_sources(script.parent, tree, data / "home")
     names.give("home", home, _shown(script.parent))
     names.give("main.py", script, _shown(script))
     folders = {"side": SIDE, "port": SIDE / "ports" / machine.port}
@@ -183,14 +183,15 @@ def _links(names: Names, machine: Machine, script: Path, data: Path, tree: Path 
     return ":".join([*(names.give(name, path) for name, path in folders.items()), ".frozen"])
 
 
-def _without_sources(folder: Path, links: Path) -> Path:
-    """The script's folder, in which it looks for modules before all others; if mpy_kv lies there too, as in a
-    checkout, another one with links to what else does: the compiled one is asked for."""
-    if not (folder / "mpy_kv").is_dir():
+def _without_sources(folder: Path, tree: Path, links: Path) -> Path:
+    """The script's folder, in which it looks for modules before all others; if sources of a package of `tree`
+    lie there, as in a checkout, another one with links to what else does: the compiled one is asked for."""
+    sources = {made.name for made in tree.iterdir() if made.is_dir() and (folder / made.name).is_dir()}
+    if not sources:
         return folder
     links.mkdir()
     for entry in folder.iterdir():
-        if entry.name != "mpy_kv":
+        if entry.name not in sources:
             (links / entry.name).symlink_to(entry)
     return links
 
