@@ -86,12 +86,14 @@ def keep(x: np.ndarray, codes: Ints, group: int) -> Ints:
     return kept
 
 
-def relative(halves: Ints) -> tuple[Ints, int]:
-    """Scales of all visible tokens and slices in units of 2^-4 of the last place of the largest; 15 bits."""
-    exponents = np.maximum(halves >> 10, 1)
-    mantissas = (halves & 1023) + np.where(halves >> 10, 1024, 0)
-    top = int(exponents.max())
-    return fits((mantissas * 16) >> (top - exponents), 0, 32752), top
+def relative(halves: Ints) -> tuple[Ints, Ints, int]:
+    """Scales of all visible tokens and slices: 11 bits of each, how far its exponent is from the largest, and
+    that one, as if denormals had more exponents: value = bits * 2^(largest - distance - 25)."""
+    # A float16 is exact in float64, whose exponent is not limited.
+    mantissas, exponents = np.frexp(halves.astype(np.uint16).view(np.float16).astype(float))
+    exponents = np.where(halves, exponents + 14, -99)
+    top = int(exponents.max()) if halves.any() else 1
+    return np.ldexp(mantissas, 11).astype(np.int64), np.where(halves, np.minimum(top - exponents, 30), 0), top
 
 
 def log2e_over_root(head_dim: int) -> tuple[int, int]:
@@ -108,23 +110,29 @@ def to_halves(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float16)
 
 
-def fixed(x: np.ndarray, top: int) -> Ints:
-    """float16 numbers in units of 2^(top - 29), rounded down; 0 if they are 2^15 times smaller than what has
-    the exponent field `top`."""
-    fields = np.maximum(x.view(np.uint16) >> 10 & 31, 1).astype(int)
-    f = np.floor(np.ldexp(x.astype(float), 29 - top)).astype(np.int64)
-    return fits(np.where(top - fields < 15, f, 0), -32752, 32752)
+def fixed(x: np.ndarray, top: int, below: Ints) -> Ints:
+    """float16 numbers [n][dim] in units of 2^(top - 29), each token's times 2^below, rounded down; 0 if they
+    are then 2^15 times smaller than what has the exponent `top`. Where `below` is not 0, those that have no
+    exponent count as of exponent 0, hidden bit included."""
+    bits = x.view(np.uint16).astype(int)
+    fields = (bits >> 10 & 31) + below[:, None]
+    exponents = np.maximum(fields, 1)
+    steps = np.floor(np.ldexp(1.0, 14 + exponents - top))
+    sizes = np.where(bits >> 15, -steps, steps)
+    found = np.floor((bits & 1023) * sizes / 1024) + np.where(fields, sizes, 0)
+    return fits(found.astype(np.int64), -32752, 32752)
 
 
-def top_field(x: np.ndarray) -> int:
-    """Largest exponent field of float16 numbers, 1 if they are denormals."""
-    return max(int((x.view(np.uint16) >> 10 & 31).max()), 1)
+def exponents(x: np.ndarray) -> Ints:
+    """Of each token's largest float16 number, as if denormals had more of them; of nothing -9."""
+    largest = np.abs(x.astype(float)).max(-1)
+    return np.where(largest, np.frexp(largest)[1] + 14, -9)
 
 
 @dataclass
 class Head:
-    """What one query head sees: codes [n][head_dim], scale bits [n][slices]; first the sinks. With tops, the
-    largest exponent fields of K and V in all heads, float16 numbers take the place of codes."""
+    """What one query head sees: codes [n][head_dim], scale bits [n][slices]; first the sinks. Of floats
+    float16 numbers take the place of codes."""
 
     k: Ints
     k_scales: Ints
@@ -132,7 +140,7 @@ class Head:
     v_scales: Ints
     sinks: int
     v_unit: int = 1  # what a step of a value's code counts in sums of 8-bit codes
-    tops: tuple[int, int] | None = None
+    floats: bool = False
 
 
 def query_codes(q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, Ints, int, int]:
@@ -144,8 +152,8 @@ def query_codes(q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, Ints, int, 
     return codes[: len(q)], codes[-len(q) :], sm, se
 
 
-def code_dots(head: Head, rows: Ints) -> tuple[Ints, Ints, int]:
-    """(dots [n][slices], relative scales, their exponent)."""
+def code_dots(head: Head, rows: Ints) -> tuple[Ints, Ints, Ints, int]:
+    """(dots [n][slices], and of their scales bits, distances, the exponent)."""
     n, slices = head.k_scales.shape
     # The kernels add unsigned codes, two products to a word, and subtract the offset at once.
     fits(((head.k + 128) * rows).reshape(n, slices, -1).cumsum(-1), -(1 << 28), 1 << 28)
@@ -159,21 +167,24 @@ def score(head: Head, q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, int, 
     codes, sink_codes, sm, se = query_codes(q, qs)
     most = max(int(np.abs(codes).sum()), int(np.abs(sink_codes).sum()))
     down = 0
-    while (127 * most >> down) + slices > 1 << 15:
+    while (127 * most >> down) + slices > 1 << 19:
         down += 1
     rows = np.where(np.arange(n)[:, None] < head.sinks, sink_codes, codes)
-    if head.tops:
-        dots = fits((fixed(head.k, head.tops[0]) * rows).cumsum(-1))[:, -1:] >> 8
-        factors, top = np.full((n, 1), 1 << 14), head.tops[0] - 6
+    if head.floats:
+        own = exponents(head.k)
+        below = own.max() - np.maximum(own, 12)
+        below = np.where(below < 4, 0, np.minimum(below, 30))
+        dots = fits((fixed(head.k, own.max(), below) * rows).cumsum(-1))[:, -1:] >> 8
+        factors, distances, top = np.full((n, 1), 1 << 10), below[:, None], own.max() - 6
     else:
-        dots, factors, top = code_dots(head, rows)
-    scores = fits((fits(dots) >> down) * factors, -(1 << 30), 1 << 30).sum(-1)
+        dots, factors, distances, top = code_dots(head, rows)
+    scores = fits(fits((fits(dots) >> down) * factors, -(1 << 30), 1 << 30) >> distances).sum(-1)
     fits(scores, -(1 << 30), 1 << 30)
     root, root_e = log2e_over_root(dim)
     product = fits(sm * root)
     cut = 10 if product < 1 << 25 else 11
-    # value = score * 2^down (dot) * sm 2^se (query) * 2^(top - 25 - 4) (key scale) * root 2^-root_e
-    return scores, fits(product >> cut, 1 << 14, (1 << 15) - 1), root_e - se - down - top + 29 - cut
+    # value = score * 2^down (dot) * sm 2^se (query) * 2^(top - 25) (key scale) * root 2^-root_e
+    return scores, fits(product >> cut, 1 << 14, (1 << 15) - 1), root_e - se - down - top + 25 - cut
 
 
 def weigh(scores: Ints, m: int, e: int) -> tuple[Ints, Ints]:
@@ -193,73 +204,103 @@ def weigh(scores: Ints, m: int, e: int) -> tuple[Ints, Ints]:
     return np.where(seen, EXP2[t & 255], 0), np.where(seen, t >> 8, 0)
 
 
-def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int, int]:
-    """Sums of weight * scale * code per channel: (sums, their binary exponent, weights' sum, bits of n)."""
+@dataclass
+class Batch:
+    """Small weights of a batch of 8 tokens: in each part weights, the factor of their sums, and how far the
+    product is shifted down into the unit of all batches."""
+
+    parts: list[tuple[Ints, int, int]]
+
+    @classmethod
+    def of(cls, u: Ints, total: int, scaled: int, batches: int) -> Batch:
+        """u: weights times scales; total: the sum of all weights, which says what unit sums have; scaled: of
+        all `batches` the sum of u >> 13. One that all together weigh less than 2^-12 of that is left out."""
+        whole = int(fits(u.sum()))
+        if whole <= scaled * 2 >> batches.bit_length():
+            return cls([])
+        size = whole.bit_length()
+        down = min(total.bit_length() + 1 - size, 31)
+        assert down >= 1
+        # In 1/2^15 of the power of two above the sum, rounded down.
+        parts, sums = (np.floor(np.ldexp(x, 15 - size)).astype(np.int64) for x in (u, np.array(whole)))
+        step = int(sums) // 128 + 1
+        step += (step - 1) // 64
+        assert 131 <= step <= 259
+        fine = fits(parts * int(np.floor(2**21 / step + 0.5)))  # 20 bits behind the point
+        if whole >> 11 > scaled and down < 27:
+            # A quarter of all: in 32nds of the unit, cut off where the sum so far is.
+            cuts = np.diff(np.cumsum(fine) >> 15, prepend=0)
+            assert down + 5 < 32
+            return cls([(cuts >> 5, 64 * step, down), (cuts & 31, 64 * step, down + 5)])
+        small = fits((fine + 2**19) // 2**20)
+        off = int((small.sum() << 20) - sums * int(np.floor(2**21 / step + 0.5)))
+        moved = (small << 20) - fine
+        while abs(off) > 1.25 * 2**20:
+            up = 1 if off > 0 else -1
+            farthest = int(np.argmax(moved * up))
+            small[farthest] -= up
+            moved[farthest] = 0
+            off -= up << 20
+        count = int(small.sum())
+        factor = int(fits(int(sums) * int(np.floor(2**21 / count + 0.5)))) >> 14
+        return cls([(small, factor, down)])
+
+
+def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int]:
+    """Sums of weight * scale * code per channel: (sums, their binary exponent, weights' sum)."""
     n, dim = head.v.shape
     slices = head.v_scales.shape[1]
-    bits = n.bit_length()
-    if head.tops:
-        factors, top = np.full((n, 1), 1 << 14), head.tops[1] - 6
+    if head.floats:
+        largest = int(exponents(head.v).max())
+        factors, lower, top = np.full((n, 1), (1024 << 5) + 1), np.ones((n, 1), int), largest - 6
     else:
-        factors, top = relative(head.v_scales)
+        bits, distances, top = relative(head.v_scales)
+        factors = np.where(bits, bits * 32 + distances + 1, 0)
+        lower = distances + 1
     total = int(((mantissas << 15) >> shifts).sum())
     assert total < 1 << 46
     sums = []
     for piece in range(slices):
-        u = fits((mantissas * factors[:, piece]) >> shifts, 0, (1 << 27) - 1)
-        if head.tops:
-            codes = fixed(head.v, head.tops[1])
+        u = fits(fits(mantissas * factors[:, piece]) >> lower[:, piece] >> shifts, 0, (1 << 27) - 1)
+        if head.floats:
+            codes = fixed(head.v, largest, np.zeros(n, int))
         else:
             codes = fits(head.v * head.v_unit + 128, 1, 255).reshape(n, slices, -1)[:, piece]
+        scaled = sum(int(u[at : at + 8].sum()) >> 13 for at in range(0, n, 8))
         acc = np.zeros(codes.shape[1], np.int64)
         corr = 0
         for at in range(0, n, 8):
-            batch = fits(u[at : at + 8])
-            e = 0
-            whole = int(fits(batch.sum()))
-            while whole >> e > 252:
-                e += 1
-            p = fits(batch + ((1 << e) >> 1)) >> e
-            small = int(p.sum())
-            # What the rounding of the batch's weights has lost or gained in all, in 1/2^14.
-            factor = 1 << 14
-            if e:
-                inverse = int(np.floor(2**21 / small + 0.5))
-                factor = int(fits((whole << 7 >> e) * fits(inverse, 0, 65535))) >> 14
-                assert abs(factor / 2**14 - whole / 2**e / small) < 2**-12
-            assert 0.96 * 2**14 < factor < 1.04 * 2**14
-            down = min(bits + 19 - e, 31)
-            lane = (codes[at : at + 8] * p[:, None]).sum(0)
-            if head.tops:
-                # Rounded, where the others are cut off: they are from an offset that is cut off as well.
-                acc = fits(acc + (fits(fits((lane >> 8) * factor) + ((1 << down) >> 1)) >> down), -(1 << 29))
-                continue
-            fits(lane, 0, 65535)
-            assert down >= 0
-            acc = fits(acc + (fits(lane * factor) >> down))
-            corr = fits(corr + (fits(128 * small * factor) >> down))
+            for p, factor, down in Batch.of(u[at : at + 8], total, scaled, -(-n // 8)).parts:
+                fits(p, 0, 257)
+                fits(factor, 0, (1 << 22) // 245)
+                lane = (codes[at : at + 8] * p[:, None]).sum(0)
+                if head.floats:
+                    # Rounded, where the others are cut off: they are from an offset that is cut off as well.
+                    acc = fits(acc + (fits(fits((lane >> 8) * factor) + ((1 << down) >> 1)) >> down))
+                    continue
+                fits(lane, 0, 65535)
+                acc = fits(acc + (fits(lane * factor) >> down), 0, (1 << 29) - 1)
+                corr = fits(corr + (fits(128 * int(p.sum()) * factor) >> down))
+        fits(acc - corr, -(1 << 28), (1 << 28) - 1)
         sums.append(acc - corr)
-    return fits(np.concatenate(sums)), top - (head.v_unit.bit_length() - 1), total, bits
+    return fits(np.concatenate(sums)), top - (head.v_unit.bit_length() - 1), total
 
 
 def attend(head: Head, q: np.ndarray, qs: np.ndarray | None, out_shift: int | None) -> np.ndarray:
     """One head's output [head_dim]: float32, or int16 in units of 2^-out_shift."""
     mantissas, shifts = weigh(*score(head, q, qs))
-    sums, top, total, bits = mix(head, mantissas, shifts)
-    extra = max(total.bit_length() - 16, 0)
-    inverse = (1 << 30) // (total >> extra)
-    down = extra + 8 - bits - 5
-    if down > 0:
-        z = fits(sums + ((1 << down) >> 1)) >> down
-    else:
-        z = fits(sums << -down)
-    z = fits(z * inverse)
-    x = top - 36  # value = z * 2^x
+    sums, top, total = mix(head, mantissas, shifts)
+    inverse = (1 << 30) // (total >> total.bit_length() - 16)
+    x = top - 36  # value = sums / 2^13 * inverse * 2^x
     if out_shift is None:
-        # 24 bits, the rest cut off; below the smallest normal number: 0
-        mantissa, exponent = np.frexp(np.abs(z).astype(float))
-        cut = np.ldexp(np.floor(np.ldexp(mantissa, 24)), exponent - 24 + x)
-        return (np.sign(z) * np.where(cut < 2.0**-126, 0, cut)).astype(np.float32)
+        # 15 bits of a sum, to nearest, times the inverse, of which 24 bits are kept; below the smallest
+        # normal number: 0
+        mantissa, up = np.frexp(np.abs(sums).astype(float))
+        z = np.floor(np.ldexp(mantissa, 15) + 0.5) * inverse
+        mantissa, exponent = np.frexp(z)
+        cut = np.ldexp(np.floor(np.ldexp(mantissa, 24)), exponent - 24 + x + up - 28)
+        return (np.sign(sums) * np.where(cut < 2.0**-126, 0, cut)).astype(np.float32)
+    z = fits((fits(sums + (1 << 12)) >> 13) * inverse)
     s = -(x + out_shift)
     if s > 30:
         v = z * 0
@@ -352,17 +393,16 @@ class Run:
         k, ks = self.planes(layer, "k", seen)
         v, vs = self.planes(layer, "v", seen)
         dim, group = g["head_dim"], g.get("group", self.width)
-        tops = (top_field(k), top_field(v)) if self.floats else None
         slices = dim // min(dim, group)
         _, _, q, qs = self.parts(token, layer)
         _, _, q_shift, out_shift = self.shifts(layer)
         out = []
         for h in range(g["heads"]):
             kv = h * g["kv_heads"] // g["heads"]
-            cut = slice(None) if tops else slice(kv * dim // group, kv * dim // group + slices)
+            cut = slice(None) if self.floats else slice(kv * dim // group, kv * dim // group + slices)
             mine = slice(h * dim, (h + 1) * dim)
             unit = 1 if self.v_most == 127 else 16
-            head = Head(k[:, kv], ks[:, cut], v[:, kv], vs[:, cut], sinks, unit, tops)
+            head = Head(k[:, kv], ks[:, cut], v[:, kv], vs[:, cut], sinks, unit, self.floats)
             sink_query = values(qs[mine], q_shift) if self.sinks else None
             out.append(attend(head, values(q[mine], q_shift), sink_query, out_shift))
         return np.concatenate(out)

@@ -31,22 +31,37 @@ def _exponent(x: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Layer:
-    """One layer's keys or values. fresh: rows by position; blocks: sealed ones by number."""
+    """One layer's keys or values. fresh: rows by position; blocks: sealed ones by number; forms: of those,
+    and of such as were re-opened and have their tokens still, what was sealed, in a row of numbers."""
 
     keys: bool
     groups: int
+    room: int
     fresh: dict[int, codecs.Symmetric] = field(default_factory=dict)
     blocks: dict[int, sealed.Keys | codecs.Ranged] = field(default_factory=dict)
+    forms: dict[int, sealed.Keys | codecs.Ranged] = field(default_factory=dict)
 
     def store(self, position: int, row: np.ndarray) -> None:
         self.fresh[position] = codecs.symmetric(np.asarray(row, np.float32).reshape(self.groups, -1))
 
     def seal(self, j: int, first: int) -> None:
+        self.blocks[j] = self.forms.get(j) or self._sealed(first)
+        if j not in self.forms:
+            if j - 1 not in self.forms or j + 1 in self.forms:
+                self.forms = {}
+            self.forms[j] = self.blocks[j]
+            self.forms.pop(j - self.room, None)
+
+    def forget(self, full: int) -> None:
+        """Tokens from this block on are written anew."""
+        self.forms = {j: form for j, form in self.forms.items() if j < full}
+
+    def _sealed(self, first: int) -> sealed.Keys | codecs.Ranged:
         rows = [self.fresh[p] for p in range(first, first + BLOCK)]
         one = codecs.Symmetric(
             np.stack([r.codes for r in rows])[None], np.stack([r.scales for r in rows])[None]
         )
-        self.blocks[j] = sealed.keys(one) if self.keys else sealed.values(one)
+        return sealed.keys(one) if self.keys else sealed.values(one)
 
     def reopen(self, j: int, first: int) -> None:
         block = self.blocks.pop(j)
@@ -68,7 +83,8 @@ class Model:
         self.sinks, self.capacity = sinks, capacity
         self.window = window if capacity is None else capacity
         self.length, self.ring, self.evicted = 0, [], 0
-        self.layers = [(Layer(True, groups), Layer(False, groups)) for _ in range(layers)]
+        blocks = self.window // BLOCK - (capacity is not None)
+        self.layers = [(Layer(True, groups, blocks), Layer(False, groups, blocks)) for _ in range(layers)]
 
     # Which tokens
 
@@ -97,6 +113,7 @@ class Model:
         gone = not self.ring
         for pair in self.layers:
             for one in pair:
+                one.forget(self.full(self.length))
                 for j in sorted(one.blocks, reverse=True):
                     if j >= fresh:
                         if self.first(j) < self.length:

@@ -269,7 +269,7 @@ def test_a_story_of_layers_that_differ(tmp_path: Path) -> None:
     copied(tmp_path, closure.of_parts(ask.of_layers(["float16", "sparse", "float16"]), "stories", NATIVE))
     said = run(tmp_path, "-c", TELL, tmp_path / "model", "--tokens", "20")
     assert "status" not in said
-    assert len(said) > 20
+    assert len(said) > 15
 
 
 @pytest.fixture(scope="module")
@@ -393,7 +393,7 @@ def test_deploy_copies_what_the_app_uses(dry) -> None:
     assert figures["needed_blocks"] == figures["blocks"] + plan.SPARE_BLOCKS
     assert figures["free_blocks"] == 350
     assert f"{figures['blocks']} blocks of 4,096 bytes, 14 of them of folders" in " ".join(out.split())
-    assert re.search(r"  part    thumb: 1 files, [\d,]+ B \(.*\), 12 blocks\n", out)
+    assert re.search(r"  part    thumb: 1 files, [\d,]+ B \(.*\), 13 blocks\n", out)
 
 
 @pytest.mark.parametrize(

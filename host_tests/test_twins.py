@@ -210,6 +210,7 @@ def test_viper_reads_the_parameters_that_plain_names(array: str, extra: set[int]
     """
     if array == "a":
         extra = extra | {params.N, params.RUNS, params.RUN, params.RUN + 1, params.SLICES}
+        extra |= {params.UNIT, params.VARIED}  # stored through a pointer
     folder = PACKAGE / "kernels" / package
     base = indexes(PACKAGE / "kernels" / "plain.py", array, {}) if package else {}
     plain = indexes(folder / "plain.py", array, base)

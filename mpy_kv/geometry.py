@@ -6,7 +6,7 @@ Allocates one small object at construction; every method is O(1). Owns no memory
 from .errors import BadArgument
 
 _MAX_TOKENS = 1 << 26  # of a plan; what a cache can attend at once is MAX_VISIBLE
-MAX_VISIBLE = 1 << 19  # weights sum to < 2^(19 + 27), kept as 16 + 30 bits
+MAX_VISIBLE = 1 << 16  # weights sum to < 2^(16 + 27), kept as 16 + 27 bits
 MAX_BYTES = 1 << 30  # offsets are small ints on 32-bit boards
 
 # Every element type, by name; no other list names them. Bits of a value in K and in V; the most values that
@@ -191,6 +191,8 @@ class Geometry:
         at += _up(self.slices * self.scale_row, 4)
         self.at_vscale = at
         at += _up(self.slices * self.scale_row, 4)
+        self.at_kdown = at
+        at += _up(self.slices * m, 4)
         self.at_units = at
         at += 4 * ((m + BATCH - 1) // BATCH)
         self.at_sums = at

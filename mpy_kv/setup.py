@@ -147,7 +147,7 @@ def attention(g, first, runs=3):
     # What codes of fewer bits count more often in sums than those of 8 is taken out of results. Of floats the
     # exponent is another than that of int8's scale for the same sums: kernels/float16/plain.py.
     floats = {16: 6, 32: 118}.get(k_bits, 0)
-    a[P.V_BIAS] = 36 + floats if g.kept or floats else 36 + 8 - v_bits
+    a[P.V_BIAS] = 36 + P.DENORMAL + floats + (0 if g.kept or floats else 8 - v_bits)
     a[P.SLICES] = g.slices
     a[P.WIDTH] = (g.slice_width + 3) // 4 * 4
     a[P.SLICE_WIDTH] = g.slice_width
@@ -156,6 +156,7 @@ def attention(g, first, runs=3):
     a[P.DOTS] = first + g.at_dots
     a[P.KSCALE] = first + g.at_kscale
     a[P.VSCALE] = first + g.at_vscale
+    a[P.KDOWN] = first + g.at_kdown
     a[P.SCALE_ROW] = g.scale_row
     a[P.UNITS] = first + g.at_units
     a[P.SUMS] = first + g.at_sums
@@ -166,7 +167,7 @@ def attention(g, first, runs=3):
     a[P.HEAD_DIM] = g.head_dim
     a[P.MASK31] = 0x7FFFFFFF
     a[P.LOG_SCALE], a[P.LOG_EXP] = _log_scale(g.head_dim)
-    a[P.LOG_EXP] += floats
+    a[P.LOG_EXP] += floats + P.DENORMAL
     return a
 
 
@@ -182,7 +183,7 @@ def encoding(g, codes, k_shift, v_shift):
     """The parameters `e`."""
     e = array("i", [0] * (P.E_TABLE + P.LAYER_WORDS * g.layers))
     e[P.E_COUNT] = g.width
-    e[P.E_GROUP] = g.group
+    e[P.E_GROUP] = g.group if g.groups else g.head_dim
     e[P.E_WIDTH] = g.slice_width
     e[P.E_SLICES] = g.slices
     e[P.E_STRIDE] = g.scale_stride

@@ -19,6 +19,7 @@ def run(data, name, kv_heads, head_dim, group):
     found = []
     for at in range(0, len(data), size):
         cache.buffer[:size] = data[at : at + size]
+        cache.placement.kept[0] = 0  # these are others than those it has sealed
         cache.placement.seal(0, 0)
         found.append(bytes(cache.buffer[size : g.layer_bytes]))
     return found

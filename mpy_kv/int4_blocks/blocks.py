@@ -23,14 +23,14 @@ _N = const(0)
 _E_LAYER = const(0)
 _E_SLOT = const(1)
 _E_AT = const(2)
-_SEALED = const(55)
-_FIRST = const(56)
-_CODES4 = const(60)
-_RANGES = const(61)
-_VCODES4 = const(62)
-_POWERS = const(63)
-_VSCALES4 = const(64)
-_TOTAL = const(72)
+_SEALED = const(58)
+_FIRST = const(59)
+_CODES4 = const(63)
+_RANGES = const(64)
+_VCODES4 = const(65)
+_POWERS = const(66)
+_VSCALES4 = const(67)
+_TOTAL = const(77)
 _S_K = const(0)
 _S_KS = const(1)
 _S_V = const(2)
@@ -48,12 +48,15 @@ class Blocks(Ring):
     was re-opened.
 
     over: per layer, blocks below it are sealed whatever the length. uneven: whether one of these may be too
-    large for the length."""
+    large for the length. kept: per layer, blocks from kept_from on and below it have a sealed form that is
+    made of the tokens they have, even where fresh rows, opened from it, say less: it is not made again."""
 
     def __init__(self, one, s, again):
         g = one.geometry
         Ring.__init__(self, g, [one.e])
         self.over = array("i", [0] * g.layers)
+        self.kept = array("i", [0] * g.layers)
+        self.kept_from = array("i", [0] * g.layers)
         self.uneven = False
         one.form = self
         self._one = one
@@ -140,8 +143,17 @@ class Blocks(Ring):
 
     @micropython.native
     def seal(self, layer, j):
-        """Make the sealed form of block j. Its fresh rows stay."""
-        if self.geometry.blocks:
+        """Make the sealed form of block j, unless it is there. Its fresh rows stay."""
+        blocks = self.geometry.blocks
+        kept = self.kept[layer]
+        first = self.kept_from[layer]
+        if blocks and not first <= j < kept:
+            self.kept[layer] = 0
+            if j != kept or first > j:
+                first = j
+            elif first <= j - blocks:
+                first = j - blocks + 1
+            self.kept_from[layer] = first
             self._aim_block(layer, j)
             buf = self._one.buffer
             kernels = self._one.kernels
@@ -150,6 +162,7 @@ class Blocks(Ring):
                 group -= 1
                 kernels.seal_keys(buf, buf, group, self._s)
                 kernels.seal_values(buf, buf, group, self._s)
+            self.kept[layer] = j + 1
 
     @micropython.native
     def mend(self, length):
@@ -166,6 +179,8 @@ class Blocks(Ring):
         layer = g.layers
         while layer:
             layer -= 1
+            if self.kept[layer] > full:
+                self.kept[layer] = full
             if over[layer] > used:
                 over[layer] = used
             while over[layer] > fresh:

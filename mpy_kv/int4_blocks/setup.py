@@ -54,6 +54,13 @@ def _attention(g, first):
     a[P4.CENTERS] = first + g.at_centers
     a[P4.CENTER_ROW] = g.center_row
     a[P4.SPREAD] = first + g.at_spread
+    # B3: what is read back is below 64 P, a query's codes are 64: a value's product is 2^12 at most.
+    finer = 7
+    for n in (g.slice_width - 1, g.slices - 1):
+        while n:
+            n >>= 1
+            finer -= 1
+    a[P4.FINER] = max(finer, 0)
     return a
 
 

@@ -6,12 +6,15 @@ or a negative number for a refusal. See params.py for `a` and `e`, docs/SPEC.md 
 
 Bounds that keep every sum inside 31 bits (numbered where they are used):
  B1  |code| <= 127 stored as code + 128 = 1..255, |query code| <= 64.
- B2  a relative scale is < 2^15: 11 bits of mantissa, 4 of guard.
- B3  dots are shifted right so that over all slices |dots| <= 2^15 in sum, the rounding down of each slice
-     included; |score| <= 2^15 * 32752 < 2^30, and the difference of two < 2^31.
- B4  a weight is T * scale >> whole <= 2^12 * 32752 < 2^27; 8 of them < 2^30.
- B5  the small weights of a batch sum to <= 257, so a 16-bit lane takes 255 * 257 = 65535 exactly.
- B6  sums over n tokens are kept in units of 2^(bits(n) + 5): 255 * n * 2^27 / that < 2^30.
+ B2  a scale has 11 bits at any ratio to the largest. One of V is multiplied with as a number of 16 bits,
+     whose lowest 5 tell what that is shifted down by, 1 at least: it is 2^-10 of itself too large at most.
+ B3  dots are shifted right so that over all slices |dots| <= 2^19 in sum, the rounding down of each slice
+     included; |score| <= 2^19 * 2047 < 2^30, and the difference of two < 2^31.
+ B4  a weight times its scale is <= 2^12 * 65535 >> 1 < 2^27; 8 of them < 2^30.
+ B5  the small weights of a batch sum to <= 257, so a 16-bit lane takes 255 * 257 = 65535 exactly; times a
+     factor <= 2^22 / 245 it is < 2^31.
+ B6  sums are kept in units of 2^(UNIT - 21), UNIT being the bits of the sum of all weights, each taken
+     2^15 times as if its V scale were the largest: 255 times what weights times scales sum to is < 2^29.
 """
 
 try:
@@ -21,7 +24,7 @@ except ImportError:
 
 import struct
 
-from .params import BIAS, TOO_LARGE, V_TOO_LARGE
+from .params import BIAS, DENORMAL, TOO_LARGE, V_TOO_LARGE
 from .tables import FRACTION, LEAST_SUM, TABLES
 
 # fields: attend, run, query, encode, vector, layer
@@ -62,8 +65,10 @@ _SETS = const(34)
 _Q_SHIFT = const(35)
 _HEADS = const(37)
 _QUERY_SET = const(38)
-_QUERIES = const(42)
-_RUN = const(43)
+_KDOWN = const(42)
+_UNIT = const(44)
+_QUERIES = const(45)
+_RUN = const(46)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
 _RUN_SINKS = const(3)
@@ -94,6 +99,8 @@ _LAYER_WORDS = const(3)
 # end of fields
 
 _BATCH = 8
+_SPLIT, _NOTHING = 1, 2  # of a batch: it has two parts; it weighs nothing
+_MOST_OFF = 5 << 18  # of the sum of a batch's small weights, in 2^-20
 
 
 def get16(buf, at):
@@ -297,40 +304,47 @@ def query(buf, q, qs, a):
         put32(buf, rec, sm)
         put32(buf, rec + 4 * _QUERY_EXP, se + 2048)
         r = 0
-        while (127 * most >> r) + a[_SLICES] > 1 << 15:  # B3
+        while (127 * most >> r) + a[_SLICES] > 1 << 19:  # B3
             r += 1
         put32(buf, rec + 4 * _QUERY_DOWN, r)
         put32(buf, rec + 4 * _QUERY_AT, at)
     return 0
 
 
-def scales(buf, same, which, a):
-    """Scales of the visible tokens, all slices of a head, as fixed point relative to the largest.
+def scale_of(h):
+    """(m, e) of the magnitude of a float16: m * 2^(e - 25), m of 11 bits, denormals too; (0, None) for 0."""
+    e, m = h >> 10 & 31, h & 1023
+    if e:
+        return m | 1024, e
+    bits = count_bits(m)
+    return (m << 11 - bits, bits - 10) if m else (0, None)
 
-    which 0: K, 1: V. uint16 = mantissa << 4 >> (largest exponent - own), B2.
-    """
-    src, dst = a[_SCALES + which], a[_KSCALE + which]
-    top = 0
+
+def put_relative(buf, a, s, t, scale, top, which):
+    """The scale of slice s of token t relative to those of exponent `top`: its 11 bits, and how far its
+    exponent is below, d. Of V both are one number, m << 5 | d + 1, for weights(), B2."""
+    m, e = scale
+    d = min(top - e, 30) if m else 0
+    put16(buf, a[_KSCALE + which] + s * a[_SCALE_ROW] + 2 * t, m << 5 | d + 1 if which and m else m)
+    if not which:
+        buf[a[_KDOWN] + s * (a[_SCALE_ROW] >> 1) + t] = d
+
+
+def scales(buf, same, which, a):
+    """Scales of the visible tokens, all slices of a head, relative to the largest; which 0: K, 1: V."""
+    src = a[_SCALES + which]
+    found = []
     for s in range(a[_SLICES]):
+        row = []
         for r in range(a[_RUNS]):
             at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
-            for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
-                top = max(top, get16(buf, at + 2 * i))
-    top = max(top >> 10, 1)
-    a[_KEXP + which] = top
-    for s in range(a[_SLICES]):
-        out = dst + s * a[_SCALE_ROW]
-        for r in range(a[_RUNS]):
-            at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
-            for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
-                h = get16(buf, at + 2 * i)
-                e, m = h >> 10, h & 1023
-                if e:
-                    m += 1024
-                else:
-                    e = 1
-                put16(buf, out, m << 4 >> top - e)
-                out += 2
+            row += [scale_of(get16(buf, at + 2 * i)) for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT])]
+        found.append(row)
+    top = max([e for row in found for m, e in row if m] or [1])
+    a[_KEXP + which] = top + DENORMAL
+    for s, row in enumerate(found):
+        for t, scale in enumerate(row):
+            put_relative(buf, a, s, t, scale, top, which)
     return 0
 
 
@@ -379,7 +393,9 @@ def score(buf, same, spare, a):
     r = get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
     top = -(1 << 31)
     for t in range(a[_N]):
-        y = (get32(buf, a[_DOTS] + 4 * t) >> r) * get16(buf, a[_KSCALE] + s * a[_SCALE_ROW] + 2 * t)  # B3
+        m = get16(buf, a[_KSCALE] + s * a[_SCALE_ROW] + 2 * t)
+        d = buf[a[_KDOWN] + s * (a[_SCALE_ROW] >> 1) + t]
+        y = (get32(buf, a[_DOTS] + 4 * t) >> r) * m >> d  # B3
         if s:
             y += get32(buf, a[_SCORES] + 4 * t)
         put32(buf, a[_SCORES] + 4 * t, y)
@@ -388,21 +404,42 @@ def score(buf, same, spare, a):
     return 0
 
 
-def _small(us):
-    """Weights of a batch as small ints p on one exponent: (ps, e, factor), u = p * 2^e * factor / 2^14.
+def _fifteen(x, bits):
+    return x >> bits - 15 if bits > 15 else x << 15 - bits
 
-    The factor, 0.97..1.03, is the batch's true sum over the sum of its small weights: equal weights all
-    err by the same half unit, and without it the result would by as much, up to 3 %.
+
+def _small(us, whole, split):
+    """Weights of a batch as small ints on one unit: (ps, factor), u = p * factor / 2^(22 - bits(whole)).
+
+    The unit is whole / 250 or a little less, so that the ps, rounded to nearest, sum to 245..257 (B5); the
+    factor makes their sum that of the weights. Where the roundings sum to more than 5/4, the p that gave the
+    most to it is rounded the other way, until they do not. Of a batch that is split, p is rounded down,
+    and behind 16 bits are 32nds of the unit, each with what the one before it left over.
     """
-    whole = sum(us)
-    e = 0
-    while whole >> e > 252:
-        e += 1
-    if e == 0:
-        return us, 0, 1 << 14
-    ps = [u + (1 << e - 1) >> e for u in us]
-    whole = whole >> e - 7 if e > 7 else whole << 7 - e  # 15 bits
-    return ps, e, whole * TABLES[FRACTION + sum(ps) - LEAST_SUM] >> 14
+    bits = count_bits(whole)
+    fifteen = _fifteen(whole, bits)
+    step = (fifteen >> 7) + 1
+    step += step - 1 >> 6  # 131..259
+    inverse = TABLES[FRACTION + step - LEAST_SUM]
+    zs = [_fifteen(u, bits) * inverse for u in us]
+    ps = []
+    if split:
+        left = 0
+        for z in zs:
+            left += z
+            ps.append(left >> 20 | (left >> 15 & 31) << 16)
+            left &= 32767
+        return ps, step << 6
+    ps = [z + (1 << 19) >> 20 for z in zs]
+    off = (sum(ps) << 20) - fifteen * inverse
+    while abs(off) > _MOST_OFF:
+        one = 1 if off > 0 else -1
+        offs = [((p << 20) - z) * one for p, z in zip(ps, zs)]
+        i = offs.index(max(offs))
+        ps[i] -= one
+        zs[i] = ps[i] << 20
+        off -= one << 20
+    return ps, fifteen * TABLES[FRACTION + sum(ps) - LEAST_SUM] >> 14
 
 
 def distance_scale(buf, a):
@@ -411,7 +448,7 @@ def distance_scale(buf, a):
     m = get32(buf, a[_QUERY]) * a[_LOG_SCALE]
     k = 10 if m < 1 << 25 else 11
     se = get32(buf, a[_QUERY] + 4 * _QUERY_EXP) - 2048
-    e = a[_LOG_EXP] + 21 - k - se - a[_KEXP] - get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
+    e = a[_LOG_EXP] + 17 - k - se - a[_KEXP] - get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
     if e < 1:
         return 32767, 1, 0
     if e > 17:
@@ -424,32 +461,49 @@ def weights(buf, same, tables, a):
 
     The weight of a token is T >> whole = 2^-(t / 256), t = (MAX - score) in 1/256 of a doubling, rounded
     down (all err alike, and only ratios count), T = 4096 * 2^-fraction; beyond 28 doublings it is 0. Their
-    sum goes to WHI, WLO. Times its V scale (B4), it shares an exponent with those of its batch (B5).
-    Batches of 8 count from the oldest visible token, whatever the runs: ring and pages of any size give
-    the same bits. UNITS[batch] = factor | shift << 16 of av(); CORR: see there.
+    sum goes to WHI, WLO. Times its V scale (B4), it shares a unit with those of its batch (B5), and sums
+    have one that follows the sum of all (B6), of UNIT bits. Batches of 8 count from the oldest visible
+    token, whatever the runs: ring and pages of any size give the same bits. UNITS[batch] = factor | shift <<
+    16 | kind << 24 of av(); CORR: see there.
     """
     m, e, down = distance_scale(buf, a)
     n = a[_N]
-    unit = count_bits(n) + 5 + 14  # B6
-    total = corr = 0
+    total = scaled = 0
     for b in range(0, n, _BATCH):
-        us = []
+        whole = 0
         for i in range(b, min(b + _BATCH, n)):
             d = a[_MAX] - get32(buf, a[_SCORES] + 4 * i) >> down
             t = d * m >> e
             u = 0
             if t < 7168:
-                u = tables[t & 255] * get16(buf, a[_VSCALE] + a[_SLICE] * a[_SCALE_ROW] + 2 * i) >> (t >> 8)
+                x = get16(buf, a[_VSCALE] + a[_SLICE] * a[_SCALE_ROW] + 2 * i)
+                u = tables[t & 255] * x >> (x & 31) + (t >> 8)
                 total += tables[t & 255] << 15 >> (t >> 8)
-            us.append(u)
-        ps, e_batch, factor = _small(us)
-        for i, p in enumerate(ps):
-            put32(buf, a[_DOTS] + 4 * (b + i), p)
-        r = min(unit - e_batch, 31)
-        put32(buf, a[_UNITS] + 4 * (b // _BATCH), factor | r << 16)
-        corr += (sum(ps) << 7) * factor >> r
+            put32(buf, a[_DOTS] + 4 * i, u)
+            whole += u
+        put32(buf, a[_UNITS] + 4 * (b // _BATCH), whole)
+        scaled += whole >> 13
     a[_WHI] = total >> 16
     a[_WLO] = total & 0xFFFF
+    a[_UNIT] = unit = count_bits(total)
+    # What all together weigh less than 2^-12 of the sum is left out.
+    least = scaled << 1 >> count_bits((n + 7) // 8)
+    corr = 0
+    for b in range(0, n, _BATCH):
+        whole = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
+        if whole <= least:
+            put32(buf, a[_UNITS] + 4 * (b // _BATCH), _NOTHING << 24 | 1 << 20)
+            continue
+        at = range(a[_DOTS] + 4 * b, a[_DOTS] + 4 * min(b + _BATCH, n), 4)
+        r = min(unit + 1 - count_bits(whole), 31)
+        split = whole >> 11 > scaled and r < 27  # a quarter of all
+        ps, factor = _small([get32(buf, i) for i in at], whole, split)
+        for i, p in zip(at, ps):
+            put32(buf, i, p)
+        put32(buf, a[_UNITS] + 4 * (b // _BATCH), factor | r << 16 | (_SPLIT << 24 if split else 0))
+        corr += (sum([p & 0xFFFF for p in ps]) << 7) * factor >> r
+        if split:
+            corr += (sum([p >> 16 for p in ps]) << 7) * factor >> r + 5
     a[_CORR] = corr
     return 0
 
@@ -469,36 +523,47 @@ def av(buf, same, mask, a):
 def sums(buf, a, rows, channels, byte):
     """Small weights times byte(row, channel), summed over rows, to SUMS."""
     for c in range(channels):
-        total = 0
-        for b in range(0, len(rows), _BATCH):
-            lane = 0
-            for t in range(b, min(b + _BATCH, len(rows))):
-                lane += byte(rows[t], c) * get32(buf, a[_DOTS] + 4 * t)
-            w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
-            total += lane * (w & 0xFFFF) >> (w >> 16)
-        put32(buf, a[_SUMS] + 4 * c, total)
+        put32(buf, a[_SUMS] + 4 * c, batches(buf, a, 0, [byte(row, c) for row in rows], in_units))
     return 0
+
+
+def in_units(lane, factor, r):
+    """A batch's sum of small weights times codes in the unit of all."""
+    return lane * factor >> r
+
+
+def batches(buf, a, first, codes, in_units):
+    """Small weights times codes, one of each token from `first` on, summed up batch by batch."""
+    total = 0
+    for b in range(first // _BATCH * _BATCH, first + len(codes), _BATCH):
+        w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
+        if w >> 24 == _NOTHING:
+            continue
+        lane = fine = 0
+        for t in range(max(b, first), min(b + _BATCH, first + len(codes))):
+            p = get32(buf, a[_DOTS] + 4 * t)
+            lane += codes[t - first] * (p & 0xFFFF)
+            fine += codes[t - first] * (p >> 16)
+        r = w >> 16 & 31
+        total += in_units(lane, w & 0xFFFF, r)
+        if w >> 24 == _SPLIT:
+            total += in_units(fine, w & 0xFFFF, r + 5)
+    return total
 
 
 def emit(buf, a, out):
     """SUMS less CORR over the sum of weights, to slice a[SLICE] of the head's place in `out`, which is that
     of its query; int16 saturates."""
-    w = a[_WHI] << 16 | a[_WLO]
-    we = 0
-    while w > 65535:
-        w >>= 1
-        we += 1
-    inv = (1 << 30) // w
-    # |_SUMS - _CORR| <= 2^7 * weights / 2^(bits(n) + 5) (B6): shifted by `down` it fits 15 bits
-    # and a little, however peaked the weights are.
-    down = we + 8 - count_bits(a[_N]) - 5
+    # |SUMS - CORR| < 2^28 (B6): less 13 bits it fits 15 and a little, however peaked the weights are. Of
+    # floats the 15 bits are those that the channel has.
+    inv = (1 << 30) // ((a[_WHI] << 16 | a[_WLO]) >> a[_UNIT] - 16)
     x = a[_VEXP] - a[_V_BIAS]
     at = get32(buf, a[_QUERY] + 4 * _QUERY_AT) + a[_SLICE] * a[_SLICE_WIDTH]
     shift = a[_OUT_SHIFT]
     for c in range(a[_SLICE_WIDTH]):
         z = get32(buf, a[_SUMS] + 4 * c) - a[_CORR]
-        z = (z + (1 << down >> 1) >> down if down > 0 else z << -down) * inv
         if shift:
+            z = (z + (1 << 12) >> 13) * inv
             s = -(x + shift - BIAS)
             if s > 30:
                 v = 0
@@ -508,14 +573,14 @@ def emit(buf, a, out):
                 v = max(-32767, min(32767, z)) << min(-s, 15)
             out[at + c] = max(-32767, min(32767, v))
         else:
-            m = abs(z)
+            up = 28 - count_bits(abs(z))
+            m = ((abs(z) << up) + (1 << 12) >> 13) * inv  # 29 to 31 bits, or 0
             k = count_bits(m) - 24
-            m = m >> k if k > 0 else m << -k
-            f = x + k + 150
+            f = x + k + 150 - up
             if not z or f < 1:
                 bits = 0
             else:
-                bits = (f << 23) + (m & 0x7FFFFF)
+                bits = (f << 23) + (m >> k & 0x7FFFFF)
                 if z < 0:
                     bits |= 1 << 31
             out[at + c] = struct.unpack("<f", struct.pack("<I", bits))[0]

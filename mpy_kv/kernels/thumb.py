@@ -45,7 +45,7 @@ def qk(r0, r1, r2, r3):
     ldr(r4, [r3, 4])  # RUNS
     data(2, 0x9404)  # str r4, [sp, 16]  runs_left
     mov(r4, r3)
-    add(r4, 172)  # RUN
+    add(r4, 184)  # RUN
     data(2, 0x9403)  # str r4, [sp, 12]  run
     label(RUN)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
@@ -186,10 +186,12 @@ def qk(r0, r1, r2, r3):
 def score(r0, r1, r2, r3):
     # r0 buffer, r1 same, r2 spare, r3 attend
     # Dots of a slice times their scales, and the largest: plain.py's score, B3.
-    # From int32[N] at DOTS and uint16[N] at KSCALE, added up over slices in int32[N] at SCORES; the
-    # largest to MAX. With one slice, whose scores replace its dots, four tokens a turn.
-    # r0 dots, r1 scales, r2 dot shift, r3 tokens left, r6 result, r7 slice, r8 largest
-    # Instructions of inner loops: FOUR 30, SINGLE 15
+    # From int32[N] at DOTS, uint16[N] at KSCALE and uint8[N] at KDOWN, added up over slices in int32[N]
+    # at SCORES; the largest to MAX. With one slice, whose scores replace its dots, and dots that need no
+    # shift, four tokens a turn.
+    # r0 dots, r1 scales, r2 how far they are shifted down, r3 tokens left, r6 result, r7 slice, r8
+    # largest, r9 dot shift
+    # Instructions of inner loops: FOUR 35, SINGLE 19
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -202,12 +204,19 @@ def score(r0, r1, r2, r3):
     ldr(r7, [r3, 76])  # SLICE
     ldr(r1, [r3, 56])  # SCALE_ROW
     mul(r1, r7)
+    mov(r4, r3)
+    add(r4, 128)  # HEAD_DIM
+    ldr(r2, [r4, 40])  # KDOWN
+    lsr(r4, r1, 1)
+    add(r2, r2, r4)
+    add(r2, r2, r0)
     ldr(r4, [r3, 48])  # KSCALE
     add(r1, r1, r4)
     add(r1, r1, r0)
     ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r0)
-    ldr(r2, [r4, 8])  # QUERY_DOWN
+    ldr(r5, [r4, 8])  # QUERY_DOWN
+    mov(r9, r5)
     ldr(r6, [r3, 40])  # SCORES
     add(r6, r6, r0)
     ldr(r4, [r3, 44])  # DOTS
@@ -216,6 +225,8 @@ def score(r0, r1, r2, r3):
     ldr(r4, [r3, 12])  # SLICES
     ldr(r3, [r3, 0])  # N
     cmp(r4, 1)
+    bne(SINGLE)
+    cmp(r5, 0)
     bne(SINGLE)
     mov(r4, 3)
     and_(r4, r3)
@@ -229,35 +240,40 @@ def score(r0, r1, r2, r3):
     b(TEST)
     label(FOUR)
     data(2, 0xC8F0)  # ldm r0!, {r4, r5, r6, r7}
-    asr(r4, r2)
     ldrh(r3, [r1, 0])
     mul(r4, r3)
+    ldrb(r3, [r2, 0])
+    asr(r4, r3)
     data(2, 0x4544)  # cmp r4, r8
     ble(L1)
     mov(r8, r4)
     label(L1)
-    asr(r5, r2)
     ldrh(r3, [r1, 2])
     mul(r5, r3)
+    ldrb(r3, [r2, 1])
+    asr(r5, r3)
     data(2, 0x4545)  # cmp r5, r8
     ble(L2)
     mov(r8, r5)
     label(L2)
-    asr(r6, r2)
     ldrh(r3, [r1, 4])
     mul(r6, r3)
+    ldrb(r3, [r2, 2])
+    asr(r6, r3)
     data(2, 0x4546)  # cmp r6, r8
     ble(L3)
     mov(r8, r6)
     label(L3)
-    asr(r7, r2)
     ldrh(r3, [r1, 6])
     mul(r7, r3)
+    ldrb(r3, [r2, 3])
+    asr(r7, r3)
     data(2, 0x4547)  # cmp r7, r8
     ble(L4)
     mov(r8, r7)
     label(L4)
     add(r1, 8)
+    add(r2, 4)
     sub(r0, 16)
     data(2, 0xC0F0)  # stm r0!, {r4, r5, r6, r7}
     label(TEST)
@@ -266,10 +282,14 @@ def score(r0, r1, r2, r3):
     b(END)
     label(SINGLE)
     data(2, 0xC810)  # ldm r0!, {r4}
-    asr(r4, r2)
+    mov(r5, r9)
+    asr(r4, r5)
     ldrh(r5, [r1, 0])
     add(r1, 2)
     mul(r4, r5)
+    ldrb(r5, [r2, 0])
+    add(r2, 1)
+    asr(r4, r5)
     cmp(r7, 0)
     beq(L5)
     ldr(r5, [r6, 0])
@@ -285,6 +305,9 @@ def score(r0, r1, r2, r3):
     mov(r3, r12)
     ldr(r4, [r3, 12])  # SLICES
     cmp(r4, 1)
+    bne(END)
+    mov(r4, r9)
+    cmp(r4, 0)
     bne(END)
     ldr(r3, [r3, 0])  # N
     lsr(r3, r3, 2)
@@ -307,18 +330,22 @@ def weights(r0, r1, r2, r3):
     # r0 buffer, r1 same, r2 tables, r3 attend
     # Scores to the small weights of a slice: plain.py's weights, B4 to B6.
     # From int32[N] at SCORES and uint16[N] at VSCALE to int32[N] at DOTS, a word at UNITS for each batch
-    # of 8, the sum to WHI and WLO, and CORR. `tables` is tables.TABLES.
+    # of 8, the sum to WHI and WLO, its bits to UNIT, and CORR. `tables` is tables.TABLES.
     # r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs
-    # nothing, r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch
-    # Instructions of inner loops: DIVIDE 8, UNIT 3, COPY 4, TOKEN 25, UP 6, DOWN 9, FOUR 17, LAST 7
+    # nothing, r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch; then
+    # r1 weights with 20 bits behind the point, r2 what makes weights such, r3 their shift down, r8 half
+    # of 1 of those, r9 the batch's first 15 bits, r10 reciprocals, r11 sum of small weights, of a batch
+    # that is split the first parts', r12 bits of the batch's sum
+    # Instructions of inner loops: DIVIDE 8, COPY 4, TOKEN 27, UNIT 3, BATCHES 3, UP 5, DOWN 6, FOUR 29,
+    # LAST 10, FARTHEST 12, PARTS 16
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    data(2, 0xB08E)  # sub sp, 56
-    data(2, 0x9300)  # str r3, [sp, 0]  a
-    data(2, 0x9001)  # str r0, [sp, 4]  buffer
+    data(2, 0xB093)  # sub sp, 76
+    data(2, 0x9308)  # str r3, [sp, 32]  a
+    data(2, 0x9009)  # str r0, [sp, 36]  buffer
     mov(r10, r2)
     ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r0)
@@ -333,7 +360,7 @@ def weights(r0, r1, r2, r3):
     lsr(r5, r6)
     mov(r7, 129)
     lsl(r7, r7, 4)
-    add(r7, 5)
+    add(r7, 1)
     sub(r7, r7, r6)
     ldr(r6, [r3, 108])  # LOG_EXP
     add(r7, r7, r6)
@@ -359,9 +386,9 @@ def weights(r0, r1, r2, r3):
     ble(FINE)
     mov(r6, 31)
     label(FINE)
-    data(2, 0x9602)  # str r6, [sp, 8]  down
-    data(2, 0x9503)  # str r5, [sp, 12]  mantissa
-    data(2, 0x9704)  # str r7, [sp, 16]  exponent
+    data(2, 0x9612)  # str r6, [sp, 72]  number
+    data(2, 0x950C)  # str r5, [sp, 48]  unit
+    data(2, 0x970D)  # str r7, [sp, 52]  corr
     mov(r6, 7)
     lsl(r6, r6, 10)
     lsl(r6, r7)
@@ -384,22 +411,12 @@ def weights(r0, r1, r2, r3):
     ldr(r4, [r3, 88])  # MAX
     mov(r8, r4)
     ldr(r6, [r3, 0])  # N
-    data(2, 0x9605)  # str r6, [sp, 20]  tokens_left
-    mov(r5, 19)
-    mov(r4, r6)
-    label(UNIT)
-    add(r5, 1)
-    lsr(r4, r4, 1)
-    bne(UNIT)
-    data(2, 0x9507)  # str r5, [sp, 28]  unit
     ldr(r4, [r3, 60])  # UNITS
     add(r4, r4, r0)
-    data(2, 0x9406)  # str r4, [sp, 24]  units
+    data(2, 0x940B)  # str r4, [sp, 44]  units
     mov(r4, 0)
-    data(2, 0x9408)  # str r4, [sp, 32]  batch_exponent
-    data(2, 0x9409)  # str r4, [sp, 36]  corr
-    data(2, 0x940A)  # str r4, [sp, 40]  sum_low
-    data(2, 0x940B)  # str r4, [sp, 44]  sum_high
+    data(2, 0x940E)  # str r4, [sp, 56]  sum_high
+    data(2, 0x940F)  # str r4, [sp, 60]  scaled
     mov(r11, r4)
     ldr(r1, [r3, 56])  # SCALE_ROW
     ldr(r4, [r3, 76])  # SLICE
@@ -408,36 +425,36 @@ def weights(r0, r1, r2, r3):
     add(r1, r1, r4)
     add(r1, r1, r0)
     ldr(r4, [r3, 44])  # DOTS
-    ldr(r5, [r3, 40])  # SCORES
+    add(r0, r0, r4)
+    data(2, 0x9011)  # str r0, [sp, 68]  batch_start
+    lsl(r2, r6, 2)
+    add(r2, r2, r0)
+    data(2, 0x920A)  # str r2, [sp, 40]  tokens_end
     ldr(r7, [r3, 12])  # SLICES
     cmp(r7, 1)
     beq(L4)
+    ldr(r5, [r3, 40])  # SCORES
     add(r5, r5, r0)
-    add(r0, r0, r4)
+    sub(r5, r5, r4)
     label(COPY)
     data(2, 0xCD80)  # ldm r5!, {r7}
     data(2, 0xC080)  # stm r0!, {r7}
     sub(r6, 1)
     bne(COPY)
-    data(2, 0x9801)  # ldr r0, [sp, 4]  buffer
+    data(2, 0x9811)  # ldr r0, [sp, 68]  batch_start
     label(L4)
-    add(r0, r0, r4)
+    data(2, 0x9A12)  # ldr r2, [sp, 72]  number
+    data(2, 0x9B0C)  # ldr r3, [sp, 48]  unit
+    data(2, 0x9C0D)  # ldr r4, [sp, 52]  corr
+    data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
     label(BATCH)
-    data(2, 0x900D)  # str r0, [sp, 52]  batch_start
-    data(2, 0x9A02)  # ldr r2, [sp, 8]  down
-    data(2, 0x9B03)  # ldr r3, [sp, 12]  mantissa
-    data(2, 0x9D05)  # ldr r5, [sp, 20]  tokens_left
-    mov(r4, 8)
-    cmp(r5, r4)
+    mov(r6, r0)
+    add(r6, 32)
+    cmp(r5, r6)
     bcs(L5)
-    mov(r4, r5)
+    mov(r6, r5)
     label(L5)
-    sub(r5, r5, r4)
-    data(2, 0x9505)  # str r5, [sp, 20]  tokens_left
-    lsl(r4, r4, 2)
-    add(r4, r4, r0)
-    mov(r14, r4)
-    data(2, 0x9C04)  # ldr r4, [sp, 16]  exponent
+    mov(r14, r6)
     mov(r5, 0)
     mov(r12, r5)
     label(TOKEN)
@@ -445,9 +462,8 @@ def weights(r0, r1, r2, r3):
     ldr(r5, [r0, 0])
     sub(r5, r6, r5)
     lsr(r5, r2)
-    mov(r6, 0)
     data(2, 0x454D)  # cmp r5, r9
-    bcs(L6)
+    bcs(FAR)
     mul(r5, r3)
     lsr(r5, r4)
     data(2, 0xB2EF)  # uxtb r7, r5
@@ -460,138 +476,331 @@ def weights(r0, r1, r2, r3):
     data(2, 0x44BB)  # add r11, r7
     ldrh(r7, [r1, 0])
     mul(r6, r7)
+    lsl(r7, r7, 27)
+    lsr(r7, r7, 27)
+    add(r5, r5, r7)
     lsr(r6, r5)
     data(2, 0x44B4)  # add r12, r6
-    label(L6)
+    label(WEIGHED)
     data(2, 0xC040)  # stm r0!, {r6}
     add(r1, 2)
     data(2, 0x4570)  # cmp r0, lr
     bne(TOKEN)
-    data(2, 0x910C)  # str r1, [sp, 48]  scales
+    data(2, 0x9F0B)  # ldr r7, [sp, 44]  units
+    mov(r6, r12)
+    data(2, 0xC740)  # stm r7!, {r6}
+    data(2, 0x970B)  # str r7, [sp, 44]  units
+    lsr(r6, r6, 13)
+    data(2, 0x9F0F)  # ldr r7, [sp, 60]  scaled
+    add(r7, r7, r6)
+    data(2, 0x970F)  # str r7, [sp, 60]  scaled
     mov(r6, r11)
-    mov(r7, 0)
-    mov(r11, r7)
-    data(2, 0x9C0A)  # ldr r4, [sp, 40]  sum_low
-    data(2, 0x9D0B)  # ldr r5, [sp, 44]  sum_high
-    add(r4, r4, r6)
-    adc(r5, r7)
-    data(2, 0x940A)  # str r4, [sp, 40]  sum_low
-    data(2, 0x950B)  # str r5, [sp, 44]  sum_high
-    mov(r5, r12)
-    data(2, 0x9B08)  # ldr r3, [sp, 32]  batch_exponent
+    lsr(r7, r6, 31)
+    beq(L6)
+    lsr(r7, r6, 16)
+    data(2, 0xB2B6)  # uxth r6, r6
+    mov(r11, r6)
+    data(2, 0x9D0E)  # ldr r5, [sp, 56]  sum_high
+    add(r5, r5, r7)
+    data(2, 0x950E)  # str r5, [sp, 56]  sum_high
+    label(L6)
+    data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
+    cmp(r0, r5)
+    bne(BATCH)
+    mov(r6, r11)
+    lsr(r7, r6, 16)
+    data(2, 0xB2B6)  # uxth r6, r6
+    mov(r11, r6)
+    data(2, 0x9D0E)  # ldr r5, [sp, 56]  sum_high
+    add(r5, r5, r7)
+    data(2, 0x950E)  # str r5, [sp, 56]  sum_high
+    data(2, 0x9B08)  # ldr r3, [sp, 32]  a
+    str(r5, [r3, 92])  # WHI
+    str(r6, [r3, 96])  # WLO
+    mov(r6, 27)
+    lsr(r5, r5, 11)
+    label(UNIT)
+    add(r6, 1)
+    lsr(r5, r5, 1)
+    bne(UNIT)
+    mov(r4, r3)
+    add(r4, 128)  # HEAD_DIM
+    str(r6, [r4, 48])  # UNIT
+    add(r6, 1)
+    data(2, 0x960C)  # str r6, [sp, 48]  unit
+    data(2, 0x9809)  # ldr r0, [sp, 36]  buffer
+    ldr(r4, [r3, 60])  # UNITS
+    add(r4, r4, r0)
+    data(2, 0x940B)  # str r4, [sp, 44]  units
+    mov(r4, 1)
+    lsl(r4, r4, 19)
+    mov(r8, r4)
+    mov(r4, 252)
+    data(2, 0x44A2)  # add r10, r4
+    mov(r4, 0)
+    data(2, 0x940D)  # str r4, [sp, 52]  corr
+    mov(r4, 15)
+    mov(r12, r4)
+    data(2, 0x9C0F)  # ldr r4, [sp, 60]  scaled
+    lsl(r4, r4, 1)
+    ldr(r5, [r3, 0])  # N
+    add(r5, 7)
+    lsr(r5, r5, 3)
+    label(BATCHES)
+    lsr(r4, r4, 1)
+    lsr(r5, r5, 1)
+    bne(BATCHES)
+    data(2, 0x9410)  # str r4, [sp, 64]  least
+    data(2, 0x9811)  # ldr r0, [sp, 68]  batch_start
+    data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
+    label(ROUND)
+    mov(r6, r0)
+    add(r6, 32)
+    cmp(r5, r6)
+    bcs(L7)
+    mov(r6, r5)
+    label(L7)
+    mov(r14, r6)
+    data(2, 0x9F0B)  # ldr r7, [sp, 44]  units
+    ldr(r5, [r7, 0])
+    data(2, 0x9C10)  # ldr r4, [sp, 64]  least
+    cmp(r5, r4)
+    bhi(L8)
+    mov(r0, r14)
+    mov(r4, 33)
+    lsl(r4, r4, 20)
+    b(STORE)
+    label(L8)
+    mov(r3, r12)
     label(UP)
     mov(r6, r5)
     lsr(r6, r3)
-    cmp(r6, 252)
-    bls(DOWN)
+    beq(DOWN)
     add(r3, 1)
     b(UP)
     label(DOWN)
-    cmp(r3, 0)
-    beq(FOUND)
     sub(r6, r3, 1)
     mov(r7, r5)
     lsr(r7, r6)
-    cmp(r7, 253)
-    bcs(FOUND)
+    bne(FOUND)
     mov(r3, r6)
     b(DOWN)
+    label(FAR)
+    mov(r6, 0)
+    b(WEIGHED)
     label(FOUND)
-    data(2, 0x9308)  # str r3, [sp, 32]  batch_exponent
+    mov(r12, r3)
     mov(r1, r5)
-    mov(r4, 1)
-    lsl(r4, r4, 14)
+    mov(r4, 0)
+    sub(r3, 15)
     cmp(r3, 0)
-    beq(L7)
-    mov(r2, 1)
-    lsl(r2, r3)
-    lsr(r2, r2, 1)
-    mov(r1, 0)
-    data(2, 0x980D)  # ldr r0, [sp, 52]  batch_start
+    bge(L9)
+    neg(r4, r3)
+    lsl(r5, r4)
+    mov(r3, 0)
+    label(L9)
+    lsr(r5, r3)
+    mov(r9, r5)
+    lsr(r6, r5, 7)
+    lsr(r7, r6, 6)
+    add(r7, r7, r6)
+    lsl(r6, r7, 1)
+    data(2, 0x4456)  # add r6, r10
+    ldrh(r2, [r6, 0])
+    mul(r5, r2)
+    data(2, 0x9512)  # str r5, [sp, 72]  number
+    lsl(r2, r4)
+    mov(r6, 0)
+    mov(r11, r6)
+    lsr(r1, r1, 11)
+    data(2, 0x9C0F)  # ldr r4, [sp, 60]  scaled
+    cmp(r1, r4)
+    bls(L10)
+    data(2, 0x9E0C)  # ldr r6, [sp, 48]  unit
+    mov(r1, r12)
+    sub(r6, r6, r1)
+    cmp(r6, 27)
+    bge(WHOLE)
+    b(SPLIT)
+    label(WHOLE)
+    label(L10)
+    mov(r1, r13)
     mov(r6, r14)
     sub(r6, r6, r0)
     cmp(r6, 32)
     bne(LAST)
     label(FOUR)
     data(2, 0xC8F0)  # ldm r0!, {r4, r5, r6, r7}
-    add(r4, r4, r2)
     lsr(r4, r3)
-    add(r1, r1, r4)
-    add(r5, r5, r2)
+    mul(r4, r2)
+    data(2, 0xC110)  # stm r1!, {r4}
+    data(2, 0x4444)  # add r4, r8
+    lsr(r4, r4, 20)
+    data(2, 0x44A3)  # add r11, r4
     lsr(r5, r3)
-    add(r1, r1, r5)
-    add(r6, r6, r2)
+    mul(r5, r2)
+    data(2, 0xC120)  # stm r1!, {r5}
+    data(2, 0x4445)  # add r5, r8
+    lsr(r5, r5, 20)
+    data(2, 0x44AB)  # add r11, r5
     lsr(r6, r3)
-    add(r1, r1, r6)
-    add(r7, r7, r2)
+    mul(r6, r2)
+    data(2, 0xC140)  # stm r1!, {r6}
+    data(2, 0x4446)  # add r6, r8
+    lsr(r6, r6, 20)
+    data(2, 0x44B3)  # add r11, r6
     lsr(r7, r3)
-    add(r1, r1, r7)
+    mul(r7, r2)
+    data(2, 0xC180)  # stm r1!, {r7}
+    data(2, 0x4447)  # add r7, r8
+    lsr(r7, r7, 20)
+    data(2, 0x44BB)  # add r11, r7
     sub(r0, 16)
     data(2, 0xC0F0)  # stm r0!, {r4, r5, r6, r7}
     data(2, 0x4570)  # cmp r0, lr
     bne(FOUR)
-    b(FACTOR)
+    b(ROUNDED)
     label(LAST)
     ldr(r4, [r0, 0])
-    add(r4, r4, r2)
     lsr(r4, r3)
-    add(r1, r1, r4)
+    mul(r4, r2)
+    data(2, 0xC110)  # stm r1!, {r4}
+    data(2, 0x4444)  # add r4, r8
+    lsr(r4, r4, 20)
+    data(2, 0x44A3)  # add r11, r4
     data(2, 0xC010)  # stm r0!, {r4}
     data(2, 0x4570)  # cmp r0, lr
     bne(LAST)
-    label(FACTOR)
-    mov(r4, r12)
-    sub(r5, r3, 7)
-    bmi(L8)
-    lsr(r4, r5)
-    b(L9)
-    label(L8)
-    neg(r5, r5)
-    lsl(r4, r5)
-    label(L9)
-    lsl(r5, r1, 1)
-    data(2, 0x4455)  # add r5, r10
-    mov(r6, 133)
-    lsl(r6, r6, 1)
-    data(2, 0x5BAD)  # ldrh r5, [r5, r6]
-    mul(r4, r5)
+    label(ROUNDED)
+    mov(r4, r11)
+    lsl(r4, r4, 20)
+    data(2, 0x9D12)  # ldr r5, [sp, 72]  number
+    sub(r4, r4, r5)
+    asr(r3, r4, 31)
+    add(r4, r4, r3)
+    eor(r4, r3)
+    mov(r5, 5)
+    lsl(r5, r5, 18)
+    label(OFF)
+    cmp(r4, r5)
+    bls(SETTLED)
+    data(2, 0x9412)  # str r4, [sp, 72]  number
+    mov(r5, r13)
+    sub(r0, r0, r1)
+    add(r0, r0, r5)
+    mov(r1, 0)
+    label(FARTHEST)
+    data(2, 0xC840)  # ldm r0!, {r6}
+    data(2, 0xCD80)  # ldm r5!, {r7}
+    lsl(r6, r6, 20)
+    sub(r6, r6, r7)
+    eor(r6, r3)
+    sub(r6, r6, r3)
+    cmp(r6, r1)
+    ble(L11)
+    mov(r1, r6)
+    mov(r2, r0)
+    label(L11)
+    data(2, 0x4570)  # cmp r0, lr
+    bne(FARTHEST)
+    sub(r1, r5, r0)
+    add(r1, r1, r2)
+    sub(r1, 4)
+    sub(r2, 4)
+    mov(r6, 1)
+    orr(r6, r3)
+    ldr(r7, [r2, 0])
+    sub(r7, r7, r6)
+    str(r7, [r2, 0])
+    lsl(r7, r7, 20)
+    str(r7, [r1, 0])
+    neg(r6, r6)
+    data(2, 0x44B3)  # add r11, r6
+    mov(r1, r5)
+    data(2, 0x9C12)  # ldr r4, [sp, 72]  number
+    mov(r5, 1)
+    lsl(r5, r5, 20)
+    sub(r4, r4, r5)
+    mov(r5, 5)
+    lsl(r5, r5, 18)
+    b(OFF)
+    label(SETTLED)
+    mov(r4, r9)
+    mov(r5, r11)
+    lsl(r6, r5, 1)
+    data(2, 0x4456)  # add r6, r10
+    sub(r6, 2)
+    ldrh(r6, [r6, 0])
+    mul(r4, r6)
     lsr(r4, r4, 14)
-    label(L7)
-    data(2, 0x9D07)  # ldr r5, [sp, 28]  unit
-    sub(r5, r5, r3)
-    cmp(r5, 31)
-    ble(L10)
-    mov(r5, 31)
-    label(L10)
-    lsl(r6, r5, 16)
-    orr(r6, r4)
-    data(2, 0x9F06)  # ldr r7, [sp, 24]  units
-    data(2, 0xC740)  # stm r7!, {r6}
-    data(2, 0x9706)  # str r7, [sp, 24]  units
+    data(2, 0x9E0C)  # ldr r6, [sp, 48]  unit
+    mov(r7, r12)
+    sub(r6, r6, r7)
+    cmp(r6, 31)
+    ble(L12)
+    mov(r6, 31)
+    label(L12)
+    b(CORRECT)
+    label(SPLIT)
+    add(r7, 1)
+    lsl(r7, r7, 6)
+    data(2, 0x9712)  # str r7, [sp, 72]  number
+    mov(r4, 0)
+    mov(r1, 0)
+    label(PARTS)
+    ldr(r6, [r0, 0])
+    lsr(r6, r3)
+    mul(r6, r2)
+    add(r4, r4, r6)
+    lsr(r6, r4, 20)
+    data(2, 0x44B3)  # add r11, r6
+    lsl(r7, r4, 12)
+    lsr(r7, r7, 27)
+    add(r1, r1, r7)
+    lsl(r7, r7, 16)
+    orr(r6, r7)
+    data(2, 0xC040)  # stm r0!, {r6}
+    lsl(r4, r4, 17)
+    lsr(r4, r4, 17)
+    data(2, 0x4570)  # cmp r0, lr
+    bne(PARTS)
+    data(2, 0x9C12)  # ldr r4, [sp, 72]  number
+    data(2, 0x9E0C)  # ldr r6, [sp, 48]  unit
+    mov(r7, r12)
+    sub(r6, r6, r7)
     lsl(r1, r1, 7)
     mul(r1, r4)
-    lsr(r1, r5)
-    data(2, 0x9E09)  # ldr r6, [sp, 36]  corr
-    add(r6, r6, r1)
-    data(2, 0x9609)  # str r6, [sp, 36]  corr
-    data(2, 0x990C)  # ldr r1, [sp, 48]  scales
-    data(2, 0x9D05)  # ldr r5, [sp, 20]  tokens_left
-    cmp(r5, 0)
-    beq(L11)
-    b(BATCH)
-    label(L11)
-    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
-    data(2, 0x9C0A)  # ldr r4, [sp, 40]  sum_low
-    data(2, 0x9D0B)  # ldr r5, [sp, 44]  sum_high
-    lsl(r5, r5, 16)
-    lsr(r6, r4, 16)
-    orr(r5, r6)
-    str(r5, [r3, 92])  # WHI
-    data(2, 0xB2A4)  # uxth r4, r4
-    str(r4, [r3, 96])  # WLO
-    data(2, 0x9C09)  # ldr r4, [sp, 36]  corr
+    lsr(r1, r6)
+    lsr(r1, r1, 5)
+    data(2, 0x9D0D)  # ldr r5, [sp, 52]  corr
+    add(r5, r5, r1)
+    data(2, 0x950D)  # str r5, [sp, 52]  corr
+    mov(r5, 1)
+    lsl(r5, r5, 8)
+    orr(r6, r5)
+    mov(r5, r11)
+    label(CORRECT)
+    lsl(r5, r5, 7)
+    mul(r5, r4)
+    lsr(r5, r6)
+    lsl(r6, r6, 16)
+    orr(r4, r6)
+    data(2, 0x9E0D)  # ldr r6, [sp, 52]  corr
+    add(r6, r6, r5)
+    data(2, 0x960D)  # str r6, [sp, 52]  corr
+    label(STORE)
+    data(2, 0x9F0B)  # ldr r7, [sp, 44]  units
+    data(2, 0xC710)  # stm r7!, {r4}
+    data(2, 0x970B)  # str r7, [sp, 44]  units
+    data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
+    cmp(r0, r5)
+    beq(L13)
+    b(ROUND)
+    label(L13)
+    data(2, 0x9B08)  # ldr r3, [sp, 32]  a
+    data(2, 0x9C0D)  # ldr r4, [sp, 52]  corr
     str(r4, [r3, 100])  # CORR
-    data(2, 0xB00E)  # add sp, 56
+    data(2, 0xB013)  # add sp, 76
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -607,18 +816,19 @@ def av(r0, r1, r2, r3):
     # From int32[N] at DOTS, words at UNITS and codes at VCODES to int32[WIDTH] at SUMS, a column of 8
     # codes after the other.
     # r0 codes, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part
-    # Instructions of inner loops: TOKEN 21
+    # Instructions of inner loops: HALF 23, TOKEN 21
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    data(2, 0xB08B)  # sub sp, 44
+    data(2, 0xB090)  # sub sp, 64
     data(2, 0x9300)  # str r3, [sp, 0]  a
     data(2, 0x9001)  # str r0, [sp, 4]  buffer
     data(2, 0x9209)  # str r2, [sp, 36]  mask
     mov(r4, 0)
     data(2, 0x9402)  # str r4, [sp, 8]  column
+    data(2, 0x940B)  # str r4, [sp, 44]  part
     label(COLUMN)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
@@ -656,7 +866,7 @@ def av(r0, r1, r2, r3):
     sub(r4, 8)
     mov(r12, r4)
     mov(r4, r3)
-    add(r4, 172)  # RUN
+    add(r4, 184)  # RUN
     data(2, 0x9403)  # str r4, [sp, 12]  run
     data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     label(BATCH)
@@ -701,6 +911,65 @@ def av(r0, r1, r2, r3):
     lsl(r5, r5, 2)
     add(r5, r5, r1)
     mov(r14, r5)
+    data(2, 0x9F07)  # ldr r7, [sp, 28]  units
+    ldrb(r7, [r7, 3])
+    cmp(r7, 0)
+    beq(L5)
+    cmp(r7, 1)
+    beq(L6)
+    mov(r4, r14)
+    sub(r1, r4, r1)
+    lsr(r1, r1, 2)
+    mov(r5, r12)
+    add(r5, 8)
+    mul(r1, r5)
+    add(r0, r0, r1)
+    mov(r1, r4)
+    b(PART_END)
+    label(L6)
+    data(2, 0x9F0B)  # ldr r7, [sp, 44]  part
+    cmp(r7, 0)
+    bne(L7)
+    data(2, 0x900C)  # str r0, [sp, 48]  from_row
+    data(2, 0x910D)  # str r1, [sp, 52]  from_weight
+    mov(r4, r14)
+    sub(r4, r4, r1)
+    lsr(r4, r4, 2)
+    data(2, 0x9D05)  # ldr r5, [sp, 20]  run_left
+    add(r4, r4, r5)
+    data(2, 0x940E)  # str r4, [sp, 56]  from_left
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  run
+    data(2, 0x940F)  # str r4, [sp, 60]  from_run
+    mov(r7, 1)
+    lsl(r7, r7, 8)
+    data(2, 0x970B)  # str r7, [sp, 44]  part
+    label(L7)
+    label(HALF)
+    data(2, 0xC830)  # ldm r0!, {r4, r5}
+    data(2, 0x4460)  # add r0, r12
+    data(2, 0xC908)  # ldm r1!, {r3}
+    lsr(r3, r7)
+    data(2, 0xB29B)  # uxth r3, r3
+    mov(r6, r4)
+    and_(r6, r2)
+    mul(r6, r3)
+    data(2, 0x44B0)  # add r8, r6
+    lsr(r4, r4, 8)
+    and_(r4, r2)
+    mul(r4, r3)
+    data(2, 0x44A1)  # add r9, r4
+    mov(r6, r5)
+    and_(r6, r2)
+    mul(r6, r3)
+    data(2, 0x44B2)  # add r10, r6
+    lsr(r5, r5, 8)
+    and_(r5, r2)
+    mul(r5, r3)
+    data(2, 0x44AB)  # add r11, r5
+    data(2, 0x4571)  # cmp r1, lr
+    bne(HALF)
+    b(PART_END)
+    label(L5)
     label(TOKEN)
     data(2, 0xC830)  # ldm r0!, {r4, r5}
     data(2, 0x4460)  # add r0, r12
@@ -723,6 +992,7 @@ def av(r0, r1, r2, r3):
     data(2, 0x44AB)  # add r11, r5
     data(2, 0x4571)  # cmp r1, lr
     bne(TOKEN)
+    label(PART_END)
     data(2, 0x9F06)  # ldr r7, [sp, 24]  batch_left
     cmp(r7, 0)
     bne(PART)
@@ -732,6 +1002,35 @@ def av(r0, r1, r2, r3):
     data(2, 0xB2A3)  # uxth r3, r4
     lsr(r4, r4, 16)
     data(2, 0x9F08)  # ldr r7, [sp, 32]  sums
+    lsr(r5, r4, 9)
+    bcc(L8)
+    data(2, 0x9D0B)  # ldr r5, [sp, 44]  part
+    cmp(r5, 16)
+    bne(L9)
+    add(r4, 5)
+    mov(r5, 0)
+    data(2, 0x950B)  # str r5, [sp, 44]  part
+    b(TURNED)
+    label(L9)
+    mov(r5, 16)
+    data(2, 0x950B)  # str r5, [sp, 44]  part
+    data(2, 0x9D0D)  # ldr r5, [sp, 52]  from_weight
+    sub(r1, r1, r5)
+    lsr(r1, r1, 2)
+    data(2, 0x9E04)  # ldr r6, [sp, 16]  tokens_left
+    add(r6, r6, r1)
+    data(2, 0x9604)  # str r6, [sp, 16]  tokens_left
+    data(2, 0x9E0F)  # ldr r6, [sp, 60]  from_run
+    data(2, 0x9603)  # str r6, [sp, 12]  run
+    mov(r1, r5)
+    data(2, 0x980C)  # ldr r0, [sp, 48]  from_row
+    data(2, 0x9E0E)  # ldr r6, [sp, 56]  from_left
+    data(2, 0x9605)  # str r6, [sp, 20]  run_left
+    data(2, 0x9E07)  # ldr r6, [sp, 28]  units
+    sub(r6, 4)
+    data(2, 0x9607)  # str r6, [sp, 28]  units
+    label(TURNED)
+    label(L8)
     mov(r5, r8)
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
@@ -760,7 +1059,7 @@ def av(r0, r1, r2, r3):
     str(r2, [r7, 12])
     data(2, 0x9A0A)  # ldr r2, [sp, 40]  columns_left
     cmp(r2, 4)
-    ble(L5)
+    ble(L10)
     mov(r5, r10)
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
@@ -787,7 +1086,7 @@ def av(r0, r1, r2, r3):
     ldr(r2, [r7, 28])
     add(r2, r2, r5)
     str(r2, [r7, 28])
-    label(L5)
+    label(L10)
     mov(r2, 0)
     mov(r8, r2)
     mov(r9, r2)
@@ -796,18 +1095,18 @@ def av(r0, r1, r2, r3):
     data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    beq(L6)
+    beq(L11)
     b(BATCH)
-    label(L6)
+    label(L11)
     data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 8)
     data(2, 0x9402)  # str r4, [sp, 8]  column
     data(2, 0x9D0A)  # ldr r5, [sp, 40]  columns_left
     cmp(r5, 8)
-    ble(L7)
+    ble(L12)
     b(COLUMN)
-    label(L7)
-    data(2, 0xB00B)  # add sp, 44
+    label(L12)
+    data(2, 0xB010)  # add sp, 64
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -822,10 +1121,9 @@ def emit(r0, r1, r2):
     # Sums over their weights, to the slice's place in the result: plain.py's emit, B6.
     # From int32[WIDTH] at SUMS, CORR, WHI and WLO to SLICE_WIDTH values of `out`: int16 2^-(OUT_SHIFT -
     # BIAS), which saturate, or float32 if OUT_SHIFT is 0.
-    # r0 sums, r1 result, r4 1 / sum of weights, r5 shift down, r7 up, r8 -CORR, r9 half, lr end of the
-    # sums; int16: r2 last shift down, r6 up, r12 its half, r10 r11 limits; float32: r10 exponent, r12
-    # shift up
-    # Instructions of inner loops: LOW 6, HIGH 5, DIVIDE 8, BITS 3, SHORT 25, ABOVE 5, BELOW 5
+    # r0 sums, r1 result, r4 1 / sum of weights, r8 -CORR, of int16 and r9, half of what is cut, lr end of
+    # the sums; int16: r2 last shift down, r6 up, r12 its half, r10 r11 limits; float32: r10 exponent
+    # Instructions of inner loops: LOW 4, DIVIDE 8, SHORT 23, MORE 4, ABOVE 5
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -853,22 +1151,20 @@ def emit(r0, r1, r2):
     add(r2, r2, r3)
     ldr(r3, [r1, 92])  # WHI
     ldr(r4, [r1, 96])  # WLO
+    mov(r5, r1)
+    add(r5, 128)  # HEAD_DIM
+    ldr(r5, [r5, 48])  # UNIT
     lsl(r4, r4, 16)
-    mov(r5, 16)
+    sub(r5, 32)
+    cmp(r5, 0)
+    bge(L2)
     label(LOW)
-    lsr(r6, r3, 15)
-    bne(HIGH)
     add(r4, r4, r4)
     adc(r3, r3)
-    sub(r5, 1)
-    b(LOW)
-    label(HIGH)
-    lsr(r6, r3, 16)
-    beq(L2)
-    lsr(r3, r3, 1)
     add(r5, 1)
-    b(HIGH)
+    bne(LOW)
     label(L2)
+    lsr(r3, r5)
     mov(r6, 1)
     lsl(r6, r6, 30)
     lsl(r3, r3, 15)
@@ -884,22 +1180,9 @@ def emit(r0, r1, r2):
     lsr(r3, r3, 1)
     sub(r7, 1)
     bne(DIVIDE)
-    ldr(r6, [r1, 0])  # N
-    add(r5, 3)
-    label(BITS)
-    sub(r5, 1)
-    lsr(r6, r6, 1)
-    bne(BITS)
-    mov(r7, 0)
-    cmp(r5, 0)
-    bge(L4)
-    neg(r7, r5)
-    mov(r5, 0)
-    label(L4)
-    mov(r6, 1)
-    lsl(r6, r5)
-    lsr(r6, r6, 1)
-    mov(r9, r6)
+    mov(r5, 1)
+    lsl(r5, r5, 12)
+    mov(r9, r5)
     ldr(r6, [r1, 100])  # CORR
     neg(r6, r6)
     mov(r8, r6)
@@ -909,24 +1192,25 @@ def emit(r0, r1, r2):
     mov(r1, r2)
     mov(r3, r10)
     cmp(r3, 0)
-    beq(L5)
+    beq(L4)
+    data(2, 0x44C8)  # add r8, r9
     mov(r2, 64)
     sub(r2, r2, r3)
     sub(r2, r2, r6)
     cmp(r2, 30)
-    ble(L6)
+    ble(L5)
     mov(r4, 0)
     mov(r2, 1)
-    label(L6)
+    label(L5)
     mov(r6, 0)
     mov(r3, 0)
     cmp(r2, 0)
-    ble(L7)
+    ble(L6)
     mov(r3, 1)
     lsl(r3, r2)
     lsr(r3, r3, 1)
     b(READY)
-    label(L7)
+    label(L6)
     neg(r6, r2)
     mov(r2, 0)
     cmp(r6, 15)
@@ -943,52 +1227,56 @@ def emit(r0, r1, r2):
     label(SHORT)
     data(2, 0xC808)  # ldm r0!, {r3}
     data(2, 0x4443)  # add r3, r8
-    lsl(r3, r7)
-    data(2, 0x444B)  # add r3, r9
-    asr(r3, r5)
+    asr(r3, r3, 13)
     mul(r3, r4)
     data(2, 0x4463)  # add r3, r12
     asr(r3, r2)
     data(2, 0x4553)  # cmp r3, r10
-    ble(L8)
+    ble(L7)
     mov(r3, r10)
-    label(L8)
+    label(L7)
     data(2, 0x455B)  # cmp r3, r11
-    bge(L9)
+    bge(L8)
     mov(r3, r11)
-    label(L9)
+    label(L8)
     lsl(r3, r6)
     data(2, 0x4553)  # cmp r3, r10
-    ble(L10)
+    ble(L9)
     mov(r3, r10)
-    label(L10)
+    label(L9)
     data(2, 0x455B)  # cmp r3, r11
-    bge(L11)
+    bge(L10)
     mov(r3, r11)
-    label(L11)
+    label(L10)
     strh(r3, [r1, 0])
     add(r1, 2)
     data(2, 0x4570)  # cmp r0, lr
     bne(SHORT)
-    b(L12)
-    label(L5)
-    add(r6, 150)
+    b(L11)
+    label(L4)
+    add(r6, 154)
     mov(r10, r6)
-    mov(r12, r7)
     label(FLOAT)
     data(2, 0xC804)  # ldm r0!, {r2}
     data(2, 0x4442)  # add r2, r8
-    mov(r3, r12)
-    lsl(r2, r3)
-    data(2, 0x444A)  # add r2, r9
-    asr(r2, r5)
-    mul(r2, r4)
+    cmp(r2, 0)
     beq(STORE)
     asr(r3, r2, 31)
     add(r2, r2, r3)
     eor(r2, r3)
     lsl(r6, r3, 31)
     mov(r7, r10)
+    b(ENOUGH)
+    label(MORE)
+    add(r2, r2, r2)
+    sub(r7, 1)
+    label(ENOUGH)
+    lsr(r3, r2, 27)
+    beq(MORE)
+    data(2, 0x444A)  # add r2, r9
+    lsr(r2, r2, 13)
+    mul(r2, r4)
+    lsr(r2, r2, 4)
     label(ABOVE)
     lsr(r3, r2, 24)
     beq(BELOW)
@@ -996,12 +1284,6 @@ def emit(r0, r1, r2):
     add(r7, 1)
     b(ABOVE)
     label(BELOW)
-    lsr(r3, r2, 23)
-    bne(L13)
-    add(r2, r2, r2)
-    sub(r7, 1)
-    b(BELOW)
-    label(L13)
     lsl(r2, r2, 9)
     lsr(r2, r2, 9)
     lsl(r3, r7, 23)
@@ -1014,7 +1296,7 @@ def emit(r0, r1, r2):
     data(2, 0xC104)  # stm r1!, {r2}
     data(2, 0x4570)  # cmp r0, lr
     bne(FLOAT)
-    label(L12)
+    label(L11)
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -1028,11 +1310,11 @@ def scales(r0, r1, r2, r3):
     # r0 buffer, r1 same, r2 which, r3 attend
     # Scales of the visible tokens relative to the largest exponent: plain.py's scales, B2.
     # From float16[SLICES][RUNS][RUN_COUNT] at SCALES or, with `which` 1, VSCALES to uint16[SLICES][N] at
-    # KSCALE or VSCALE; the exponent to KEXP or VEXP.
+    # KSCALE or VSCALE, of K uint8[SLICES][N] to KDOWN; the exponent to KEXP or VEXP.
     # LARGEST: r1 largest, r2 scales of the slice, r6 run, r7 runs left; SLICE: r0 scales, r2 result, r6
-    # 2^31, r7 17 + exponent, lr end of the run
-    # Instructions of inner loops: SCALE 7, TOKEN 13
-    data(2, 0xB087)  # sub sp, 28
+    # 2^31, r7 exponent, lr end of the run
+    # Instructions of inner loops: SCALE 7, MORE 4, TOKEN 22, UP 5
+    data(2, 0xB089)  # sub sp, 36
     data(2, 0x9300)  # str r3, [sp, 0]  a
     data(2, 0x9204)  # str r2, [sp, 16]  which
     lsl(r4, r2, 2)
@@ -1049,7 +1331,7 @@ def scales(r0, r1, r2, r3):
     data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     label(LARGEST)
     mov(r6, r3)
-    add(r6, 172)  # RUN
+    add(r6, 184)  # RUN
     ldr(r7, [r3, 4])  # RUNS
     label(PART)
     ldr(r0, [r6, 4])  # RUN_SCALES
@@ -1075,26 +1357,52 @@ def scales(r0, r1, r2, r3):
     sub(r4, 1)
     data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     bne(LARGEST)
-    lsr(r1, r1, 10)
+    lsr(r4, r1, 10)
     bne(L2)
-    mov(r1, 1)
+    mov(r4, 1)
+    cmp(r1, 0)
+    beq(NONE)
+    b(ENOUGH)
+    label(MORE)
+    lsl(r1, r1, 1)
+    sub(r4, 1)
+    label(ENOUGH)
+    lsr(r5, r1, 10)
+    beq(MORE)
+    label(NONE)
     label(L2)
+    mov(r1, r4)
     data(2, 0x9C04)  # ldr r4, [sp, 16]  which
     lsl(r4, r4, 2)
     add(r4, r4, r3)
-    str(r1, [r4, 80])  # KEXP
     mov(r7, r1)
-    add(r7, 17)
+    add(r1, 10)
+    str(r1, [r4, 80])  # KEXP
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  which
+    mov(r4, 0)
+    cmp(r5, 0)
+    bne(L3)
+    mov(r4, r3)
+    add(r4, 128)  # HEAD_DIM
+    ldr(r4, [r4, 40])  # KDOWN
+    ldr(r5, [r3, 48])  # KSCALE
+    sub(r4, r4, r5)
+    data(2, 0x9D02)  # ldr r5, [sp, 8]  result
+    add(r4, r4, r5)
+    label(L3)
+    data(2, 0x9408)  # str r4, [sp, 32]  down_row
     mov(r6, 1)
     lsl(r6, r6, 31)
     ldr(r4, [r3, 12])  # SLICES
     data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     label(SLICE)
+    data(2, 0x9C08)  # ldr r4, [sp, 32]  down_row
+    data(2, 0x9407)  # str r4, [sp, 28]  down
     data(2, 0x9A02)  # ldr r2, [sp, 8]  result
     ldr(r4, [r3, 4])  # RUNS
     data(2, 0x9406)  # str r4, [sp, 24]  runs_left
     mov(r4, r3)
-    add(r4, 172)  # RUN
+    add(r4, 184)  # RUN
     data(2, 0x9405)  # str r4, [sp, 20]  run
     label(RUN)
     data(2, 0x9C05)  # ldr r4, [sp, 20]  run
@@ -1116,8 +1424,20 @@ def scales(r0, r1, r2, r3):
     lsr(r4, r4, 1)
     orr(r4, r6)
     sub(r5, r7, r5)
+    label(PLACE)
+    cmp(r5, 30)
+    ble(L4)
+    mov(r5, 30)
+    label(L4)
     label(STORE)
-    lsr(r4, r5)
+    data(2, 0x9907)  # ldr r1, [sp, 28]  down
+    cmp(r1, 0)
+    beq(OF_V)
+    strb(r5, [r1, 0])
+    add(r1, 1)
+    data(2, 0x9107)  # str r1, [sp, 28]  down
+    lsr(r4, r4, 21)
+    label(NUMBER)
     strh(r4, [r2, 0])
     add(r2, 2)
     data(2, 0x4570)  # cmp r0, lr
@@ -1134,18 +1454,41 @@ def scales(r0, r1, r2, r3):
     ldr(r5, [r3, 56])  # SCALE_ROW
     add(r4, r4, r5)
     data(2, 0x9402)  # str r4, [sp, 8]  result
+    data(2, 0x9C08)  # ldr r4, [sp, 32]  down_row
+    cmp(r4, 0)
+    beq(L5)
+    lsr(r5, r5, 1)
+    add(r4, r4, r5)
+    data(2, 0x9408)  # str r4, [sp, 32]  down_row
+    label(L5)
     data(2, 0x9C03)  # ldr r4, [sp, 12]  slices_left
     sub(r4, 1)
     data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     bne(SLICE)
     b(END)
+    label(OF_V)
+    cmp(r4, 0)
+    beq(NUMBER)
+    lsr(r4, r4, 16)
+    add(r4, r4, r5)
+    add(r4, 1)
+    b(NUMBER)
     label(TINY)
-    lsl(r4, r4, 4)
-    mov(r5, r7)
-    sub(r5, 18)
-    b(STORE)
+    cmp(r4, 0)
+    beq(STORE)
+    lsl(r4, r4, 21)
+    sub(r5, r7, 1)
+    b(TOP)
+    label(UP)
+    lsl(r4, r4, 1)
+    add(r5, 1)
+    label(TOP)
+    mov(r1, r4)
+    cmp(r1, 0)
+    bpl(UP)
+    b(PLACE)
     label(END)
-    data(2, 0xB007)  # add sp, 28
+    data(2, 0xB009)  # add sp, 36
     mov(r0, 0)
 
 
@@ -1621,7 +1964,7 @@ def query(r0, r1, r2, r3):
     data(2, 0x900D)  # str r0, [sp, 52]  buffer
     mov(r7, r3)
     add(r7, 100)  # CORR
-    ldr(r4, [r7, 68])  # QUERIES
+    ldr(r4, [r7, 80])  # QUERIES
     add(r4, r4, r0)
     data(2, 0x9401)  # str r4, [sp, 4]  record
     ldr(r4, [r3, 120])  # Q_AT
@@ -1929,7 +2272,7 @@ def query(r0, r1, r2, r3):
     lsl(r6, r4, 7)
     sub(r4, r6, r4)
     mov(r2, 1)
-    lsl(r2, r2, 15)
+    lsl(r2, r2, 19)
     mov(r7, 0)
     sub(r7, 1)
     label(DOTS)

@@ -52,8 +52,10 @@ _Q_SHIFT = const(35)
 _MASK31 = const(36)
 _HEADS = const(37)
 _QUERY_SET = const(38)
-_QUERIES = const(42)
-_RUN = const(43)
+_KDOWN = const(42)
+_UNIT = const(44)
+_QUERIES = const(45)
+_RUN = const(46)
 _RUN_CODES = const(0)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
@@ -384,7 +386,7 @@ def query(x: ptr8, w: ptr8, words: ptr32, a: ptr32) -> int:
                 most = total
         n = 0
         most = most * 127
-        while (most >> n) + int(a[_SLICES]) > 32768:
+        while (most >> n) + int(a[_SLICES]) > 524288:
             n += 1
         record = ptr32(rec)
         record[_QUERY_DOWN] = n
@@ -433,19 +435,27 @@ def scales(o: ptr16, p: ptr16, h: int, a: ptr32) -> int:
                 p = ptr16(int(p) + 2)
                 n -= 1
         src += int(a[_SCALE_STRIDE])
-    top = top >> 10
+    h = top
+    top = h >> 10
     if top == 0:
+        # Of 11 bits, as the others.
         top = 1
+        while h and h < 1024:
+            h = h << 1
+            top -= 1
     if which:
-        a[_VEXP] = top
+        a[_VEXP] = top + 10
     else:
-        a[_KEXP] = top
+        a[_KEXP] = top + 10
     src = base + (int(a[_VSCALES]) if which else int(a[_SCALES]))
     dst = base + (int(a[_VSCALE]) if which else int(a[_KSCALE]))
+    first = base + int(a[_KDOWN])
     s = int(a[_SLICES])
     while s:
         s -= 1
         o = ptr16(dst)
+        down = first
+        first += int(a[_SCALE_ROW]) >> 1
         run = ptr32(int(a) + 4 * _RUN)
         left = int(a[_RUNS])
         while left:
@@ -456,10 +466,27 @@ def scales(o: ptr16, p: ptr16, h: int, a: ptr32) -> int:
             while n:
                 h = int(p[0])
                 p = ptr16(int(p) + 2)
+                s0 = top - (h >> 10)
                 if h < 1024:
-                    o[0] = h << 4 >> (top - 1)
+                    if h:
+                        s0 = top - 1
+                        while h < 1024:
+                            h = h << 1
+                            s0 += 1
+                        if s0 > 30:
+                            s0 = 30
+                    else:
+                        s0 = 0
                 else:
-                    o[0] = (h & 1023 | 1024) << 4 >> (top - (h >> 10))
+                    h = h & 1023 | 1024
+                if which:
+                    if h:
+                        h = (h << 5) + s0 + 1
+                    o[0] = h
+                else:
+                    o[0] = h
+                    ptr8(down)[0] = s0
+                    down += 1
                 o = ptr16(int(o) + 2)
                 n -= 1
         dst += int(a[_SCALE_ROW])
@@ -561,17 +588,18 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
     base = int(y)
     y = ptr32(base + int(a[_DOTS]))
     f = ptr16(base + int(a[_KSCALE]) + int(a[_SLICE]) * int(a[_SCALE_ROW]))
+    down = ptr8(base + int(a[_KDOWN]) + int(a[_SLICE]) * (int(a[_SCALE_ROW]) >> 1))
     r = int(ptr32(base + int(a[_QUERY]))[_QUERY_DOWN])
     n = int(a[_N])
     top = (0 - 1) << 30
-    if int(a[_SLICES]) > 1:
+    if r or int(a[_SLICES]) > 1:
         o = ptr32(base + int(a[_SCORES]))
         first = int(a[_SLICE]) == 0
         while n:
             s = int(y[0])
             if _WIDE:
                 s = s << 32 >> 32
-            s = (s >> r) * int(f[0])
+            s = (s >> r) * f[0] >> down[0]
             if not first:
                 s += int(o[0])
                 if _WIDE:
@@ -581,6 +609,7 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
                 top = s
             y = ptr32(int(y) + 4)
             f = ptr16(int(f) + 2)
+            down = ptr8(int(down) + 1)
             o = ptr32(int(o) + 4)
             n -= 1
     else:
@@ -588,44 +617,46 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
             s = int(y[0])
             if _WIDE:
                 s = s << 32 >> 32
-            s = (s >> r) * int(f[0])
+            s = s * f[0] >> down[0]
             y[0] = s
             if s > top:
                 top = s
             y = ptr32(int(y) + 4)
             f = ptr16(int(f) + 2)
+            down = ptr8(int(down) + 1)
             n -= 1
         while n:
             s = int(y[0])
             if _WIDE:
                 s = s << 32 >> 32
-            s = (s >> r) * int(f[0])
+            s = s * f[0] >> down[0]
             y[0] = s
             if s > top:
                 top = s
             s = int(y[1])
             if _WIDE:
                 s = s << 32 >> 32
-            s = (s >> r) * int(f[1])
+            s = s * f[1] >> down[1]
             y[1] = s
             if s > top:
                 top = s
             s = int(y[2])
             if _WIDE:
                 s = s << 32 >> 32
-            s = (s >> r) * int(f[2])
+            s = s * f[2] >> down[2]
             y[2] = s
             if s > top:
                 top = s
             s = int(y[3])
             if _WIDE:
                 s = s << 32 >> 32
-            s = (s >> r) * int(f[3])
+            s = s * f[3] >> down[3]
             y[3] = s
             if s > top:
                 top = s
             y = ptr32(int(y) + 16)
             f = ptr16(int(f) + 8)
+            down = ptr8(int(down) + 4)
             n -= 4
     a[_MAX] = top
     return 0
@@ -641,7 +672,7 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     if m >= 0x2000000:
         k = 11
     m = m >> k
-    e = int(a[_LOG_EXP]) + 21 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
+    e = int(a[_LOG_EXP]) + 17 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
     down = 0
     if e < 1:
         e = 1
@@ -657,9 +688,6 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     if _WIDE:
         top = top << 32 >> 32
     left = int(a[_N])
-    unit = 19
-    while left >> (unit - 19):
-        unit += 1
     y = ptr32(base + int(a[_DOTS]))
     if int(a[_SLICES]) > 1:
         # Scores serve every slice.
@@ -675,15 +703,13 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     sh = ptr32(base + int(a[_UNITS]))
     hi = 0
     lo = 0
-    corr = 0
-    x = 0
+    scaled = 0
     while left:
-        k = 8
+        n = 8
         if left < 8:
-            k = left
-        left -= k
+            n = left
+        left -= n
         total = 0
-        n = k
         while n:
             d = int(y[0])
             if _WIDE:
@@ -695,7 +721,7 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
                 w = int(ptr16(((d & 255) << 1) + int(tables))[0])
                 d = d >> 8
                 lo += w << 15 >> d
-                w = w * int(f[0]) >> d
+                w = w * f[0] >> (d + (f[0] & 31))
                 total += w
             y[0] = w
             y = ptr32(int(y) + 4)
@@ -703,49 +729,141 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
             n -= 1
         hi += lo >> 16
         lo = lo & 0xFFFF
-        # The smallest exponent that fits a batch; neighbours are alike, so start from the last one.
-        while total >> x > 252:
-            x += 1
-        while x and total >> (x - 1) < 253:
-            x -= 1
-        c = 16384
-        if x:
-            half = 1 << x >> 1
-            c = total
-            if x > 7:
-                c = c >> (x - 7)
-            else:
-                c = c << (7 - x)
-            total = 0
-            y = ptr32(int(y) - (k << 2))
-            if k == 8:
-                y[0] = (y[0] + half) >> x
-                y[1] = (y[1] + half) >> x
-                y[2] = (y[2] + half) >> x
-                y[3] = (y[3] + half) >> x
-                y[4] = (y[4] + half) >> x
-                y[5] = (y[5] + half) >> x
-                y[6] = (y[6] + half) >> x
-                y[7] = (y[7] + half) >> x
-                total = y[0] + y[1] + y[2] + y[3] + y[4] + y[5] + y[6] + y[7]
-                y = ptr32(int(y) + 32)
-            else:
+        sh[0] = total
+        sh = ptr32(int(sh) + 4)
+        scaled += total >> 13
+    a[_WHI] = hi
+    a[_WLO] = lo
+    unit = 27  # bits of the sum: at least those of the largest weight
+    while hi >> (unit - 16):
+        unit += 1
+    y = ptr32(int(a) + 4 * _UNIT)
+    y[0] = unit
+    y = ptr32(base + int(a[_DOTS]))
+    sh = ptr32(base + int(a[_UNITS]))
+    left = int(a[_N])
+    # What all together weigh less than 2^-12 of the sum is left out.
+    least = scaled << 1
+    n = (left + 7) >> 3
+    while n:
+        least = least >> 1
+        n = n >> 1
+    corr = 0
+    half = 1 << 19
+    x = 15
+    while left:
+        k = 8
+        if left < 8:
+            k = left
+        left -= k
+        total = int(sh[0])
+        if total <= least:
+            sh[0] = 0x2100000
+            y = ptr32(int(y) + (k << 2))
+        else:
+            # Its bits; neighbours are alike, so start from the last one.
+            while total >> x:
+                x += 1
+            while total >> (x - 1) == 0:
+                x -= 1
+            down = unit + 1 - x
+            if down > 31:
+                down = 31
+            split = 0
+            if total >> 11 > scaled:
+                if down < 27:
+                    split = 1
+            e = x - 15
+            up = 0
+            if e < 0:
+                # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
+                up = 0 - e
+                total = total << up
+                e = 0
+            total = total >> e
+            far = (total >> 7) + 1
+            far += (far - 1) >> 6
+            # Byte 512: reciprocals of the sums from 131 on.
+            m = int(ptr16((far << 1) + int(tables) + 250)[0])
+            off = 0 - total * m
+            m = m << up
+            w = 0
+            if split:
+                # A quarter of all. Two parts, of which the second counts 32nds of the first; what is left
+                # over goes on.
+                c = far << 6
+                d = 0
+                n = 0
                 while k:
-                    w = (int(y[0]) + half) >> x
-                    y[0] = w
-                    total += w
+                    d += (int(y[0]) >> e) * m
+                    w += d >> 20
+                    n += d >> 15 & 31
+                    y[0] = (d >> 20) | ((d >> 15 & 31) << 16)
+                    d = d & 32767
                     y = ptr32(int(y) + 4)
                     k -= 1
-            # Byte 512: reciprocals of the sums from 123 on.
-            c = c * int(ptr16((total << 1) + int(tables) + 266)[0]) >> 14
-        k = unit - x
-        if k > 31:
-            k = 31
-        sh[0] = c + (k << 16)
+                corr += (n << 7) * c >> (down + 5)
+            else:
+                # A weight as a small one with 20 bits behind the point, and the sum of those, rounded.
+                n = k
+                if n == 8:
+                    y[0] = (y[0] >> e) * m
+                    y[1] = (y[1] >> e) * m
+                    y[2] = (y[2] >> e) * m
+                    y[3] = (y[3] >> e) * m
+                    y[4] = (y[4] >> e) * m
+                    y[5] = (y[5] >> e) * m
+                    y[6] = (y[6] >> e) * m
+                    y[7] = (y[7] >> e) * m
+                    w = (y[0] + half >> 20) + (y[1] + half >> 20) + (y[2] + half >> 20) + (y[3] + half >> 20)
+                    w += (y[4] + half >> 20) + (y[5] + half >> 20) + (y[6] + half >> 20) + (y[7] + half >> 20)
+                else:
+                    while n:
+                        y[0] = (y[0] >> e) * m
+                        w += y[0] + half >> 20
+                        y = ptr32(int(y) + 4)
+                        n -= 1
+                    y = ptr32(int(y) - (k << 2))
+                # Where too many were rounded up, or down, those that moved most are rounded the other way.
+                d = (w << 20) + off
+                one = 1 << 20
+                if d < 0:
+                    d = 0 - d
+                    one = 0 - one
+                while d > 0x140000:
+                    c = 0
+                    n = k
+                    while n:
+                        n -= 1
+                        up = int(ptr32(int(y) + (n << 2))[0])
+                        up = (up + half >> 20 << 20) - up
+                        if one < 0:
+                            up = 0 - up
+                        if up >= c:
+                            c = up
+                            far = int(y) + (n << 2)
+                    ptr32(far)[0] = (int(ptr32(far)[0]) + half >> 20 << 20) - one
+                    w -= one >> 20
+                    d -= 0x100000
+                c = total * int(ptr16((w << 1) + int(tables) + 250)[0]) >> 14
+                if k == 8:
+                    y[0] = y[0] + half >> 20
+                    y[1] = y[1] + half >> 20
+                    y[2] = y[2] + half >> 20
+                    y[3] = y[3] + half >> 20
+                    y[4] = y[4] + half >> 20
+                    y[5] = y[5] + half >> 20
+                    y[6] = y[6] + half >> 20
+                    y[7] = y[7] + half >> 20
+                    y = ptr32(int(y) + 32)
+                    k = 0
+                while k:
+                    y[0] = y[0] + half >> 20
+                    y = ptr32(int(y) + 4)
+                    k -= 1
+            sh[0] = c + (down << 16) + (split << 24)
+            corr += (w << 7) * c >> down
         sh = ptr32(int(sh) + 4)
-        corr += (total << 7) * c >> k
-    a[_WHI] = hi + (lo >> 16)
-    a[_WLO] = lo & 0xFFFF
     a[_CORR] = corr
     return 0
 
@@ -776,12 +894,19 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
         o0 = 0
         e1 = 0
         o1 = 0
+        cut = 0  # bits of a weight before the part of it that is next, where a batch is split
         while total:
             # A batch: 8 tokens, or what is left; it may span runs.
             batch = 8
             if total < 8:
                 batch = total
             total -= batch
+            c = int(sh[0])
+            sh = ptr32(int(sh) + 4)
+            v0 = int(v)
+            n0 = n
+            run0 = int(run)
+            p0 = int(p)
             while batch:
                 if n == 0:
                     v = ptr32(base + int(a[_VCODES]) + int(a[_SLICE]) * width + col + int(run[_RUN_CODES]))
@@ -793,7 +918,12 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
                     k = batch
                 n -= k
                 batch -= k
-                if wide == 8:
+                if c >> 25:
+                    # It weighs nothing.
+                    v = ptr32(int(v) + k * row)
+                    p = ptr32(int(p) + (k << 2))
+                    k = 0
+                if wide + (c >> 24) == 8:
                     while k > 3:
                         e0 = (v[0] & m) * p[0] + e0
                         o0 = (v[0] >> 8 & m) * p[0] + o0
@@ -818,31 +948,42 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
                         p = ptr32(int(p) + 16)
                         k -= 4
                 while k:
-                    e0 = (v[0] & m) * p[0] + e0
-                    o0 = (v[0] >> 8 & m) * p[0] + o0
+                    w = int(p[0]) >> cut & 0xFFFF
+                    e0 = (v[0] & m) * w + e0
+                    o0 = (v[0] >> 8 & m) * w + o0
                     if wide == 8:
-                        e1 = (v[1] & m) * p[0] + e1
-                        o1 = (v[1] >> 8 & m) * p[0] + o1
+                        e1 = (v[1] & m) * w + e1
+                        o1 = (v[1] >> 8 & m) * w + o1
                     v = ptr32(int(v) + row)
                     p = ptr32(int(p) + 4)
                     k -= 1
-            c = int(sh[0])
-            sh = ptr32(int(sh) + 4)
-            k = c >> 16
-            c = c & 0xFFFF
-            o[0] = ((e0 & 0xFFFF) * c >> k) + o[0]
-            o[1] = ((o0 & 0xFFFF) * c >> k) + o[1]
-            o[2] = ((e0 >> 16 & 0xFFFF) * c >> k) + o[2]
-            o[3] = ((o0 >> 16 & 0xFFFF) * c >> k) + o[3]
+            k = c >> 16 & 31
+            if cut:
+                k += 5
+            f = c & 0xFFFF
+            o[0] = ((e0 & 0xFFFF) * f >> k) + o[0]
+            o[1] = ((o0 & 0xFFFF) * f >> k) + o[1]
+            o[2] = ((e0 >> 16 & 0xFFFF) * f >> k) + o[2]
+            o[3] = ((o0 >> 16 & 0xFFFF) * f >> k) + o[3]
             e0 = 0
             o0 = 0
             if wide == 8:
-                o[4] = ((e1 & 0xFFFF) * c >> k) + o[4]
-                o[5] = ((o1 & 0xFFFF) * c >> k) + o[5]
-                o[6] = ((e1 >> 16 & 0xFFFF) * c >> k) + o[6]
-                o[7] = ((o1 >> 16 & 0xFFFF) * c >> k) + o[7]
+                o[4] = ((e1 & 0xFFFF) * f >> k) + o[4]
+                o[5] = ((o1 & 0xFFFF) * f >> k) + o[5]
+                o[6] = ((e1 >> 16 & 0xFFFF) * f >> k) + o[6]
+                o[7] = ((o1 >> 16 & 0xFFFF) * f >> k) + o[7]
                 e1 = 0
                 o1 = 0
+            if c >> 24 & 1:
+                # A split batch: once more with the other part of its weights.
+                cut = 16 - cut
+                if cut:
+                    total += (int(p) - p0) >> 2
+                    v = ptr32(v0)
+                    n = n0
+                    run = ptr32(run0)
+                    p = ptr32(p0)
+                    sh = ptr32(int(sh) - 4)
         col += wide
     return 0
 
@@ -852,29 +993,15 @@ def emit(o: ptr32, z: ptr32, out: ptr8) -> int:
     # `o` goes through sums; `z` is a number of the result.
     base = int(o)
     a = ptr32(int(z))
-    hi = int(a[_WHI])
-    lo = int(a[_WLO])
-    we = 16
-    while hi < 32768:
-        hi = (hi << 1) | (lo >> 15 & 1)
-        lo = lo << 1
-        we -= 1
-    while hi > 65535:
-        hi = hi >> 1
-        we += 1
-    n = 1  # a literal 2^30 would not compile
-    inv = (n << 30) // hi  # viper: allow divide because hi is at least 32768
-    n = int(a[_N])
+    # The 16 bits that the sum of weights begins with.
+    n = int(a[_UNIT])
+    if n < 32:
+        n = (int(a[_WHI]) << (32 - n)) | (int(a[_WLO]) >> (n - 16))
+    else:
+        n = int(a[_WHI]) >> (n - 32)
+    inv = 1  # a literal 2^30 would not compile
+    inv = (inv << 30) // n  # viper: allow divide because n is at least 32768
     x = int(a[_VEXP]) - int(a[_V_BIAS])
-    down = we + 3
-    while n:
-        n = n >> 1
-        down -= 1
-    up = 0
-    if down < 0:
-        up = 0 - down
-        down = 0
-    half = 1 << down >> 1
     at = int(ptr32(base + int(a[_QUERY]))[_QUERY_AT]) + int(a[_SLICE]) * int(a[_SLICE_WIDTH])
     o = ptr32(base + int(a[_SUMS]))
     corr = int(a[_CORR])
@@ -884,7 +1011,7 @@ def emit(o: ptr32, z: ptr32, out: ptr8) -> int:
     if shift:
         s = 64 - shift - x
         while n:
-            z = ptr32(((((int(o[0]) - corr) << up) + half) >> down) * inv)
+            z = ptr32(((int(o[0]) - corr + 0x1000) >> 13) * inv)
             if s > 30:
                 z = ptr32(0)
             elif s > 0:
@@ -908,25 +1035,20 @@ def emit(o: ptr32, z: ptr32, out: ptr8) -> int:
             n -= 1
     else:
         while n:
-            z = ptr32(((((int(o[0]) - corr) << up) + half) >> down) * inv)
+            z = ptr32(int(o[0]) - corr)
             sign = 0
             if int(z) < 0:
                 sign = 1
                 z = ptr32(0 - int(z))
-            f = x + 150
+            f = x + 154
             if int(z):
+                while int(z) >> 27 == 0:
+                    z = ptr32(int(z) << 1)
+                    f -= 1
+                z = ptr32(((int(z) + 0x1000) >> 13) * inv >> 4)
                 while int(z) > 0xFFFFFF:
                     z = ptr32(int(z) >> 1)
                     f += 1
-                if int(z) < 0x100:
-                    z = ptr32(int(z) << 16)
-                    f -= 16
-                if int(z) < 0x10000:
-                    z = ptr32(int(z) << 8)
-                    f -= 8
-                while int(z) < 0x800000:
-                    z = ptr32(int(z) << 1)
-                    f -= 1
                 if f < 1:
                     z = ptr32(0)
                 else:

@@ -32,12 +32,20 @@ INLINE void qk(const uint8_t *restrict buf, const int32_t *restrict a, const int
 }
 
 // A batch's lanes in units of all batches, added to the sums; the lanes are empty again.
-INLINE void flush(int32_t *restrict sums, int32_t *restrict lanes, int32_t unit, const int width) {
-    const int32_t factor = unit & 0xFFFF;
-    const int32_t shift = unit >> 16;
+INLINE void flush(int32_t *restrict sums, int32_t *restrict lanes, int32_t factor, int32_t shift,
+    const int width) {
     for (int c = 0; c < width; c++) {
         sums[c] += lanes[c] * factor >> shift;
         lanes[c] = 0;
+    }
+}
+
+// Both parts of a batch that is split, whose second counts 32nds of the first; of another one the first.
+INLINE void flush_parts(int32_t *restrict sums, int32_t *restrict lanes, int32_t *restrict fine,
+    int32_t unit, const int width) {
+    flush(sums, lanes, unit & 0xFFFF, unit >> 16 & 31, width);
+    if (unit >> 24 == 1) {
+        flush(sums, fine, unit & 0xFFFF, (unit >> 16 & 31) + 5, width);
     }
 }
 
@@ -46,9 +54,9 @@ INLINE void av(const uint8_t *restrict buf, const int32_t *restrict a, int32_t *
     const int width) {
     const int32_t *weights = (const int32_t *)(buf + a[KV_DOTS]);
     const int32_t *units = (const int32_t *)(buf + a[KV_UNITS]);
-    int32_t lanes[width];
+    int32_t lanes[width], fine[width];
     for (int c = 0; c < width; c++) {
-        lanes[c] = sums[c] = 0;
+        lanes[c] = fine[c] = sums[c] = 0;
     }
     int left = BATCH;
     const int32_t *run = a + KV_RUN;
@@ -57,16 +65,21 @@ INLINE void av(const uint8_t *restrict buf, const int32_t *restrict a, int32_t *
         for (int n = run[RUN_COUNT]; n > 0; n--, row += width) {
             const int32_t weight = *weights++;
             for (int c = 0; c < width; c++) {
-                lanes[c] += row[c] * weight;
+                lanes[c] += row[c] * (weight & 0xFFFF);
+            }
+            if (weight >> 16) {
+                for (int c = 0; c < width; c++) {
+                    fine[c] += row[c] * (weight >> 16);
+                }
             }
             if (--left == 0) {
-                flush(sums, lanes, *units++, width);
+                flush_parts(sums, lanes, fine, *units++, width);
                 left = BATCH;
             }
         }
     }
     if (left < BATCH) {
-        flush(sums, lanes, *units, width);
+        flush_parts(sums, lanes, fine, *units, width);
     }
 }
 

@@ -61,7 +61,7 @@ def uses(r0, r1, r2, r3):
     lsr(r5, r6)
     mov(r7, 129)
     lsl(r7, r7, 4)
-    add(r7, 5)
+    add(r7, 1)
     sub(r7, r7, r6)
     ldr(r6, [r3, 108])  # LOG_EXP
     add(r7, r7, r6)

@@ -53,7 +53,7 @@ def uses(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     if m >= 0x2000000:
         k = 11
     m = m >> k
-    e = int(a[_LOG_EXP]) + 21 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
+    e = int(a[_LOG_EXP]) + 17 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
     down = 0
     if e < 1:
         e = 1

@@ -10,7 +10,7 @@ Bounds, beside B1 to B6:
  F2  the codes of a query sum to 64 * 1024 at most in magnitude, so |sum(q f)| < 2^31; >> 8 it is a dot as of
      codes below 128, at most 1.0074 times as large as B3 allows. Relative scales are 2^14: |score| < 2^30.
  F3  the small weights of a batch sum to <= 257 (B5): |sum(p f)| >> 8 <= 32880, times the factor < 2^29.1.
- F4  weights are at most 2^26, so that the shift of a batch is 1..31 and what rounds it 2^30 at most.
+ F4  the shift of a batch is 1..31 (B6), so that what rounds it is 2^30 at most.
  F5  |sum of values| <= 2^28 and 1/2 a batch (B6): with 2^29 added it is positive and below 2^30.
 """
 
@@ -19,29 +19,27 @@ try:
 except ImportError:
     from ...cpython import const
 
-from ..params import TOO_LARGE, V_TOO_LARGE
-from ..plain import get32, magnitude, put16, put32
+from ..params import DENORMAL, TOO_LARGE, V_TOO_LARGE
+from ..plain import batches, count_bits, get32, magnitude, put16, put32
 
 # fields: attend, run, query, encode, vector, layer
-_N = const(0)
 _RUNS = const(1)
 _ROW = const(2)
 _SLICES = const(3)
 _WIDTH = const(4)
 _CODES = const(5)
 _VCODES = const(6)
-_SCALES = const(7)
-_SCALE_STRIDE = const(9)
 _DOTS = const(11)
 _KSCALE = const(12)
-_UNITS = const(15)
 _SUMS = const(16)
 _QUERY = const(17)
 _SINK_QUERY = const(18)
 _KEXP = const(20)
 _CORR = const(25)
 _V_WIDTH = const(40)
-_RUN = const(43)
+_KDOWN = const(42)
+_VARIED = const(43)
+_RUN = const(46)
 _RUN_COUNT = const(2)
 _RUN_SINKS = const(3)
 _RUN_WORDS = const(4)
@@ -62,10 +60,11 @@ _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
 # end of fields
 
-_BATCH = 8
 _OFFSET = 1 << 29  # F5
 _TABLE = 512  # bytes; of K, then of V
 _TABLES = 1024
+_NEAR = 4  # what exponents may differ by and be read alike
+_LEAST = 12  # exponent field
 
 
 def encode(buf, k, v, e):
@@ -120,7 +119,9 @@ def _put(buf, at, x, i, shift):
 
 
 def _field(buf, at):
-    return buf[at + 1] >> 2 & 31
+    """Its exponent, of denormals as if there were no least one; -9 of zero."""
+    h = (buf[at] | buf[at + 1] << 8) & 32767
+    return h >> 10 or max(count_bits(h), 1) - 10
 
 
 def _read(buf, at, table):
@@ -130,53 +131,63 @@ def _read(buf, at, table):
 
 
 def scales(buf, same, which, a):
-    """KEXP or VEXP: the largest exponent field, 1 for denormals, among the visible values of all heads; the
-    relative scales, all 2^14; the table by which qk or av reads a number. which 0: K, 1: V.
+    """KEXP or VEXP: the largest exponent among the visible numbers of the head; the relative scales; the
+    table by which qk or av reads a number. which 0: K, 1: V.
 
     A value is then f * 2^(top - 29), f rounded down, but 0 if its exponent lies 15 or more below top (F1).
     That is f / 256 codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS have the 6 in
-    them. The tables, int32 [sign][32][2] of K and then of V right before the relative scales, hold t and b
-    of _read().
+    them. A key whose exponent is d below top, d at least 4, has 2^-d of that scale, and f is relative to its
+    own: VARIED. The tables, int32 [sign][32][2] of K and then of V right before the relative scales, hold t
+    and b of _read(); d entries behind its start are those of a smaller top, but for numbers of
+    exponent field 0, which the table's own 0 to d stand for: they must be small, so d counts from _LEAST on.
     """
-    top = largest(buf, which, a, 2, _field)
-    a[_KEXP + which] = top
-    for e in range(top + 1):
+    top = relative(buf, which, a, 2, _field, _LEAST)
+    for e in range(max(top, 1) + 1):
         at = a[_KSCALE] - _TABLES + _TABLE * which + 8 * e
-        step = 1 << 14 >> top - max(e, 1)
+        d = top - max(e, 1)
+        step = 1 << 14 >> d if d > 0 else 1 << 14 - d
         hidden = step if e else 0
         put32(buf, at, step << 6)
         put32(buf, at + 4, hidden)
         put32(buf, at + 256, -step << 6)
         put32(buf, at + 260, -hidden)
-    return alike(buf, which, a)
-
-
-def largest(buf, which, a, size, field):
-    """Largest exponent field, at least 1."""
-    row, top = a[_ROW], 1
-    # The plane ends where scales would begin, which there are none of.
-    for head in range(a[_CODES + which], a[_SCALES + which], (a[_SCALE_STRIDE] >> 1) * row):
-        for r in range(a[_RUNS]):
-            at = head + a[_RUN + _RUN_WORDS * r]
-            for i in range(at, at + a[_RUN + _RUN_WORDS * r + _RUN_COUNT] * row, size):
-                top = max(top, field(buf, i))
-    return top
-
-
-def alike(buf, which, a):
-    """The row of relative scales."""
-    for t in range(a[_N]):
-        put16(buf, a[_KSCALE + which] + 2 * t, 1 << 14)
     return 0
+
+
+def relative(buf, which, a, size, field, least):
+    """The largest exponent among the visible numbers of the head, field(buf, at) that of one; the row of
+    relative scales: all those of 1; of K also how far a token's exponent, or `least`, is below."""
+    row = a[_ROW]
+    tops = []
+    for r in range(a[_RUNS]):
+        at = a[_CODES + which] + a[_RUN + _RUN_WORDS * r]
+        for at in range(at, at + a[_RUN + _RUN_WORDS * r + _RUN_COUNT] * row, row):
+            tops.append(max([field(buf, c) for c in range(at, at + row, size)]))
+    top = max(tops)
+    a[_KEXP + which] = top + DENORMAL
+    varied = 0
+    for t, own in enumerate(tops):
+        put16(buf, a[_KSCALE + which] + 2 * t, 1024 << 5 | 1 if which else 1024)
+        if not which:
+            d = top - max(own, least)
+            if d < _NEAR:
+                d = 0
+            varied |= d > 0
+            buf[a[_KDOWN] + t] = min(d, 30)
+    if not which:
+        a[_VARIED] = int(varied)
+    return top
 
 
 def qk(buf, same, spare, a):
     """Dot of the query with every visible row: sum(q f) >> 8, int32 to DOTS (F2). `spare` is any number."""
-    return dots(buf, a, 2, _read, a[_KSCALE] - _TABLES)
+    return dots(buf, a, 2, _read, a[_KSCALE] - _TABLES, 8)
 
 
-def dots(buf, a, size, read, by):
+def dots(buf, a, size, read, by, step):
+    """read(buf, at, by + d * step) reads a number of a token whose exponent is d below the largest."""
     out = a[_DOTS]
+    down = a[_KDOWN]
     for r in range(a[_RUNS]):
         sinks = a[_SINK_QUERY] if a[_RUN + _RUN_WORDS * r + _RUN_SINKS] else 0
         q_at = a[_QUERY] + 4 * _QUERY_WORDS + sinks + 4 * a[_SLICES]
@@ -188,11 +199,13 @@ def dots(buf, a, size, read, by):
         row = a[_CODES] + a[_RUN + _RUN_WORDS * r]
         for _ in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
             dot = 0
+            own = by + buf[down] * step
             for c in range(len(q)):
                 if q[c]:
-                    dot += q[c] * read(buf, row + size * c, by)
+                    dot += q[c] * read(buf, row + size * c, own)
             put32(buf, out, dot >> 8)
             out += 4
+            down += 1
             row += a[_ROW]
     return 0
 
@@ -212,12 +225,10 @@ def sums(buf, a, size, read, by):
             rows.append(a[_VCODES] + a[_RUN + _RUN_WORDS * r] + i * a[_ROW])
     a[_CORR] = _OFFSET
     for c in range(a[_V_WIDTH] // size):
-        total = _OFFSET
-        for b in range(0, len(rows), _BATCH):
-            lane = 0
-            for t in range(b, min(b + _BATCH, len(rows))):
-                lane += read(buf, rows[t] + size * c, by) * get32(buf, a[_DOTS] + 4 * t)
-            w = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
-            total += (lane >> 8) * (w & 0xFFFF) + (1 << (w >> 16) - 1) >> (w >> 16)
-        put32(buf, a[_SUMS] + 4 * c, total)
+        values = [read(buf, row + size * c, by) for row in rows]
+        put32(buf, a[_SUMS] + 4 * c, _OFFSET + batches(buf, a, 0, values, _in_units))
     return 0
+
+
+def _in_units(lane, factor, r):
+    return (lane >> 8) * factor + (1 << r - 1) >> r

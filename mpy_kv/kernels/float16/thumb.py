@@ -10,47 +10,51 @@ import micropython
 @micropython.asm_thumb
 def scales(r0, r1, r2, r3):
     # r0 buffer, r1 same, r2 which, r3 attend
-    # The largest exponent of the visible numbers, and the table that they are read by: plain.py's scales.
+    # The largest exponent of a head's visible numbers, and the table they are read by: plain.py's scales.
     # From float16[RUNS][RUN_COUNT][ROW / 2] at CODES or, with `which` 1, VCODES, to KEXP or VEXP, 64
-    # entries (t, base) before KSCALE or VSCALE, and uint16[N] of equal scales there.
-    # r0 words, r2 largest so far, r5 end of the run, r8 which times 4, r9 buffer, r10 head, r11 end of
-    # heads, r12 bytes between heads, lr runs left; ENTRIES: r5 r0 entries of plus and minus, r4 exponents
-    # left, r6 t, r7 b
-    # Instructions of inner loops: WORD 11, ENTRIES 14, ALIKE 4
+    # entries (t, base) before KSCALE, and uint16[N] of relative scales there or at VSCALE; of K to KDOWN
+    # and VARIED.
+    # RUN: r0 words, r2 largest of the token, r5 end of it, r1 relative scales, r8 which times 4, r9
+    # buffer, r10 largest so far, r11 words left of the run, r12 run, lr runs left; LEVELS: r1 scales, r5
+    # their end, r2 exponent, r6 varied; ENTRIES: r5 r0 entries of plus and minus, r4 exponents left, r6
+    # t, r7 b
+    # Instructions of inner loops: WORD 11, MORE 4, VALUES 4, KEYS 22, ENTRIES 23
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
+    data(2, 0xB081)  # sub sp, 4
     lsl(r2, r2, 2)
     mov(r8, r2)
     mov(r9, r0)
+    ldr(r4, [r3, 8])  # ROW
+    data(2, 0x9400)  # str r4, [sp, 0]  row_bytes
     add(r4, r3, r2)
+    ldr(r1, [r4, 48])  # KSCALE
+    add(r1, r1, r0)
     ldr(r5, [r4, 20])  # CODES
-    add(r5, r5, r0)
-    mov(r10, r5)
-    ldr(r5, [r4, 28])  # SCALES
-    add(r5, r5, r0)
-    mov(r11, r5)
-    ldr(r4, [r3, 36])  # SCALE_STRIDE
-    lsr(r4, r4, 1)
-    ldr(r5, [r3, 8])  # ROW
-    mul(r4, r5)
-    mov(r12, r4)
-    mov(r2, 0)
-    label(HEAD)
-    mov(r1, r3)
-    add(r1, 172)  # RUN
+    add(r0, r0, r5)
+    mov(r7, r0)
+    mov(r4, 0)
+    mov(r10, r4)
+    mov(r6, r3)
+    add(r6, 184)  # RUN
     ldr(r4, [r3, 4])  # RUNS
     mov(r14, r4)
     label(RUN)
-    ldr(r5, [r1, 8])  # RUN_COUNT
-    ldr(r4, [r3, 8])  # ROW
-    mul(r5, r4)
-    ldr(r0, [r1, 0])  # RUN_CODES
-    data(2, 0x4450)  # add r0, r10
+    ldr(r4, [r6, 8])  # RUN_COUNT
+    mov(r11, r4)
+    ldr(r0, [r6, 0])  # RUN_CODES
+    add(r0, r0, r7)
+    add(r6, 16)  # RUN_WORDS
+    mov(r12, r6)
+    b(TOKEN_TEST)
+    label(TOKEN)
+    mov(r11, r4)
+    mov(r2, 0)
+    data(2, 0x9D00)  # ldr r5, [sp, 0]  row_bytes
     add(r5, r5, r0)
-    add(r1, 16)  # RUN_WORDS
     label(WORD)
     data(2, 0xC810)  # ldm r0!, {r4}
     lsl(r6, r4, 1)
@@ -64,67 +68,138 @@ def scales(r0, r1, r2, r3):
     mov(r2, r6)
     label(L2)
     cmp(r0, r5)
-    bne(WORD)
+    bcc(WORD)
+    lsr(r2, r2, 17)
+    strh(r2, [r1, 0])
+    add(r1, 2)
+    mov(r6, r10)
+    cmp(r2, r6)
+    bls(L3)
+    mov(r10, r2)
+    label(L3)
+    label(TOKEN_TEST)
+    mov(r4, r11)
+    sub(r4, 1)
+    bpl(TOKEN)
+    mov(r6, r12)
     mov(r4, r14)
     sub(r4, 1)
     mov(r14, r4)
     bne(RUN)
     mov(r4, r10)
-    data(2, 0x4464)  # add r4, r12
-    mov(r10, r4)
-    data(2, 0x455C)  # cmp r4, r11
-    bcc(HEAD)
-    lsr(r2, r2, 27)
-    bne(L3)
+    lsr(r2, r4, 10)
+    bne(L4)
     mov(r2, 1)
-    label(L3)
+    cmp(r4, 0)
+    bne(L5)
+    sub(r2, 10)
+    b(EXPONENT)
+    label(L5)
+    label(MORE)
+    lsl(r4, r4, 1)
+    sub(r2, 1)
+    lsr(r5, r4, 10)
+    beq(MORE)
+    label(L4)
+    label(EXPONENT)
+    mov(r4, r8)
+    add(r4, r4, r3)
+    mov(r5, r2)
+    add(r5, 10)
+    str(r5, [r4, 80])  # KEXP
+    mov(r5, r1)
+    ldr(r1, [r4, 48])  # KSCALE
+    data(2, 0x4449)  # add r1, r9
+    mov(r6, 0)
+    mov(r4, r8)
+    cmp(r4, 0)
+    beq(OF_KEYS)
+    mov(r4, 128)
+    lsl(r4, r4, 8)
+    add(r4, 1)
+    label(VALUES)
+    strh(r4, [r1, 0])
+    add(r1, 2)
+    cmp(r1, r5)
+    bne(VALUES)
+    b(TABLE)
+    label(OF_KEYS)
+    mov(r4, r3)
+    add(r4, 128)  # HEAD_DIM
+    ldr(r4, [r4, 40])  # KDOWN
+    data(2, 0x444C)  # add r4, r9
+    mov(r10, r4)
+    label(KEYS)
+    ldrh(r4, [r1, 0])
+    lsr(r4, r4, 10)
+    mov(r7, 12)
+    cmp(r4, r7)
+    bcs(L6)
+    mov(r4, r7)
+    label(L6)
+    sub(r4, r2, r4)
+    mov(r7, 0)
+    cmp(r4, 4)
+    blt(L7)
+    mov(r7, r4)
+    mov(r6, 1)
+    label(L7)
+    mov(r4, r10)
+    strb(r7, [r4, 0])
+    add(r4, 1)
+    mov(r10, r4)
+    mov(r4, 1)
+    lsl(r4, r4, 10)
+    strh(r4, [r1, 0])
+    add(r1, 2)
+    cmp(r1, r5)
+    bne(KEYS)
+    mov(r4, r3)
+    add(r4, 128)  # HEAD_DIM
+    str(r6, [r4, 44])  # VARIED
+    label(TABLE)
     ldr(r5, [r3, 48])  # KSCALE
     data(2, 0x444D)  # add r5, r9
-    mov(r6, r8)
-    lsl(r6, r6, 7)
-    add(r5, r5, r6)
-    mov(r6, 4)
-    lsl(r6, r6, 8)
-    sub(r5, r5, r6)
+    mov(r4, r8)
+    lsl(r4, r4, 7)
+    add(r5, r5, r4)
+    mov(r4, 1)
+    lsl(r4, r4, 10)
+    sub(r5, r5, r4)
     mov(r0, r5)
     add(r0, 128)
     add(r0, 128)
-    mov(r4, r2)
-    mov(r1, r2)
-    sub(r1, 1)
+    mov(r4, 0)
+    mov(r1, 1)
     b(ENTRY)
     label(ENTRIES)
     mov(r1, r4)
     label(ENTRY)
+    sub(r1, r2, r1)
     mov(r7, 1)
     lsl(r7, r7, 14)
+    cmp(r1, 0)
+    bge(L8)
+    neg(r1, r1)
+    lsl(r7, r1)
+    mov(r1, 0)
+    label(L8)
     lsr(r7, r1)
     lsl(r6, r7, 6)
-    cmp(r4, r2)
-    bne(L4)
+    cmp(r4, 0)
+    bne(L9)
     mov(r7, 0)
-    label(L4)
+    label(L9)
     data(2, 0xC5C0)  # stm r5!, {r6, r7}
     neg(r6, r6)
     neg(r7, r7)
     data(2, 0xC0C0)  # stm r0!, {r6, r7}
-    sub(r4, 1)
-    bpl(ENTRIES)
-    mov(r4, r8)
-    add(r4, r4, r3)
-    str(r2, [r4, 80])  # KEXP
-    ldr(r0, [r4, 48])  # KSCALE
-    data(2, 0x4448)  # add r0, r9
-    ldr(r5, [r3, 0])  # N
-    lsl(r5, r5, 1)
-    add(r5, r5, r0)
-    mov(r4, 1)
-    lsl(r4, r4, 14)
-    label(ALIKE)
-    strh(r4, [r0, 0])
-    add(r0, 2)
-    cmp(r0, r5)
-    bne(ALIKE)
+    add(r4, 1)
+    cmp(r4, 1)
+    beq(ENTRIES)
+    cmp(r4, r2)
+    ble(ENTRIES)
+    data(2, 0xB001)  # add sp, 4
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -141,13 +216,13 @@ def qk(r0, r1, r2, r3):
     # a column of 4 numbers after the other.
     # r0 numbers, r1 mantissa, r2 table, r3 t, r4 number, r5 its entry, r6 base or code, r7 dot, r8
     # result, r9 its end in this run, r10 row, r11 mask of the dot so far, r12 what the dot is shifted by
-    # Instructions of inner loops: TOKEN 60
+    # Instructions of inner loops: TOKEN 69
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    data(2, 0xB08A)  # sub sp, 40
+    data(2, 0xB08C)  # sub sp, 48
     data(2, 0x9304)  # str r3, [sp, 16]  a
     data(2, 0x9005)  # str r0, [sp, 20]  buffer
     ldr(r4, [r3, 16])  # WIDTH
@@ -163,7 +238,7 @@ def qk(r0, r1, r2, r3):
     ldr(r4, [r3, 4])  # RUNS
     data(2, 0x9408)  # str r4, [sp, 32]  runs_left
     mov(r4, r3)
-    add(r4, 172)  # RUN
+    add(r4, 184)  # RUN
     data(2, 0x9407)  # str r4, [sp, 28]  run
     data(2, 0x9A06)  # ldr r2, [sp, 24]  column
     mov(r4, 0)
@@ -229,10 +304,34 @@ def qk(r0, r1, r2, r3):
     add(r2, r2, r5)
     mov(r1, 1)
     lsl(r1, r1, 10)
+    mov(r5, r3)
+    add(r5, 128)  # HEAD_DIM
+    ldr(r4, [r5, 40])  # KDOWN
+    ldr(r5, [r5, 44])  # VARIED
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  buffer
+    add(r4, r4, r6)
+    lsl(r4, r4, 2)
+    ldr(r6, [r3, 44])  # DOTS
+    sub(r4, r4, r6)
+    data(2, 0x9E05)  # ldr r6, [sp, 20]  buffer
+    sub(r4, r4, r6)
+    mul(r4, r5)
+    data(2, 0x940B)  # str r4, [sp, 44]  levels
     sub(r2, r2, r1)
+    data(2, 0x920A)  # str r2, [sp, 40]  table
     sub(r1, 1)
     label(TOKEN)
     mov(r6, r8)
+    data(2, 0x9C0B)  # ldr r4, [sp, 44]  levels
+    cmp(r4, 0)
+    beq(L4)
+    add(r4, r4, r6)
+    lsr(r4, r4, 2)
+    ldrb(r4, [r4, 0])
+    lsl(r4, r4, 3)
+    data(2, 0x9A0A)  # ldr r2, [sp, 40]  table
+    add(r2, r2, r4)
+    label(L4)
     ldr(r7, [r6, 0])
     mov(r4, r11)
     and_(r7, r4)
@@ -295,16 +394,18 @@ def qk(r0, r1, r2, r3):
     data(2, 0x9C08)  # ldr r4, [sp, 32]  runs_left
     sub(r4, 1)
     data(2, 0x9408)  # str r4, [sp, 32]  runs_left
-    bne(RUN)
+    beq(L5)
+    b(RUN)
+    label(L5)
     data(2, 0x9C06)  # ldr r4, [sp, 24]  column
     add(r4, 4)
     data(2, 0x9406)  # str r4, [sp, 24]  column
     data(2, 0x9D09)  # ldr r5, [sp, 36]  columns
     cmp(r4, r5)
-    bge(L4)
+    bge(L6)
     b(COLUMN)
-    label(L4)
-    data(2, 0xB00A)  # add sp, 40
+    label(L6)
+    data(2, 0xB00C)  # add sp, 48
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -321,13 +422,13 @@ def av(r0, r1, r2, r3):
     # of 2 numbers after the other; CORR is what the sums start from.
     # r0 numbers, r1 weights, r2 table, r3 mantissa, r4 number, r5 its entry, r6 t or weight, r7 base, r8
     # r9 sums of two channels, r10 row, r11 as r2, r12 weight, lr end of this part
-    # Instructions of inner loops: TOKEN 29
+    # Instructions of inner loops: HALF 32, TOKEN 29
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    data(2, 0xB08A)  # sub sp, 40
+    data(2, 0xB08F)  # sub sp, 60
     data(2, 0x9300)  # str r3, [sp, 0]  a
     data(2, 0x9001)  # str r0, [sp, 4]  buffer
     mov(r4, 1)
@@ -347,6 +448,7 @@ def av(r0, r1, r2, r3):
     mov(r10, r4)
     mov(r4, 0)
     data(2, 0x9402)  # str r4, [sp, 8]  column
+    data(2, 0x940A)  # str r4, [sp, 40]  part
     lsl(r3, r5, 1)
     sub(r3, 1)
     label(COLUMN)
@@ -369,7 +471,7 @@ def av(r0, r1, r2, r3):
     ldr(r4, [r6, 0])  # N
     data(2, 0x9404)  # str r4, [sp, 16]  tokens_left
     mov(r4, r6)
-    add(r4, 172)  # RUN
+    add(r4, 184)  # RUN
     data(2, 0x9403)  # str r4, [sp, 12]  run
     mov(r4, 0)
     data(2, 0x9405)  # str r4, [sp, 20]  run_left
@@ -414,6 +516,73 @@ def av(r0, r1, r2, r3):
     lsl(r5, r5, 2)
     add(r5, r5, r1)
     mov(r14, r5)
+    data(2, 0x9F07)  # ldr r7, [sp, 28]  units
+    ldrb(r7, [r7, 3])
+    cmp(r7, 0)
+    beq(L4)
+    cmp(r7, 1)
+    beq(L5)
+    mov(r4, r14)
+    sub(r1, r4, r1)
+    lsr(r1, r1, 2)
+    mov(r5, r10)
+    mul(r1, r5)
+    add(r0, r0, r1)
+    mov(r1, r4)
+    b(PART_END)
+    label(L5)
+    data(2, 0x9F0A)  # ldr r7, [sp, 40]  part
+    cmp(r7, 0)
+    bne(L6)
+    data(2, 0x900B)  # str r0, [sp, 44]  from_row
+    data(2, 0x910C)  # str r1, [sp, 48]  from_weight
+    mov(r4, r14)
+    sub(r4, r4, r1)
+    lsr(r4, r4, 2)
+    data(2, 0x9D05)  # ldr r5, [sp, 20]  run_left
+    add(r4, r4, r5)
+    data(2, 0x940D)  # str r4, [sp, 52]  from_left
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  run
+    data(2, 0x940E)  # str r4, [sp, 56]  from_run
+    mov(r7, 1)
+    lsl(r7, r7, 8)
+    data(2, 0x970A)  # str r7, [sp, 40]  part
+    label(L6)
+    label(HALF)
+    data(2, 0x9F0A)  # ldr r7, [sp, 40]  part
+    data(2, 0xC940)  # ldm r1!, {r6}
+    lsr(r6, r7)
+    data(2, 0xB2B6)  # uxth r6, r6
+    mov(r12, r6)
+    ldrh(r4, [r0, 0])
+    lsr(r5, r4, 10)
+    lsl(r5, r5, 3)
+    add(r5, r5, r2)
+    data(2, 0xCDC0)  # ldm r5!, {r6, r7}
+    and_(r4, r3)
+    mul(r4, r6)
+    asr(r4, r4, 16)
+    add(r4, r4, r7)
+    mov(r6, r12)
+    mul(r4, r6)
+    data(2, 0x44A0)  # add r8, r4
+    ldrh(r4, [r0, 2])
+    lsr(r5, r4, 10)
+    lsl(r5, r5, 3)
+    add(r5, r5, r2)
+    data(2, 0xCDC0)  # ldm r5!, {r6, r7}
+    and_(r4, r3)
+    mul(r4, r6)
+    asr(r4, r4, 16)
+    add(r4, r4, r7)
+    mov(r6, r12)
+    mul(r4, r6)
+    data(2, 0x44A1)  # add r9, r4
+    data(2, 0x4450)  # add r0, r10
+    data(2, 0x4571)  # cmp r1, lr
+    bne(HALF)
+    b(PART_END)
+    label(L4)
     label(TOKEN)
     data(2, 0xC940)  # ldm r1!, {r6}
     mov(r12, r6)
@@ -444,6 +613,7 @@ def av(r0, r1, r2, r3):
     data(2, 0x4450)  # add r0, r10
     data(2, 0x4571)  # cmp r1, lr
     bne(TOKEN)
+    label(PART_END)
     data(2, 0x9F06)  # ldr r7, [sp, 24]  batch_left
     cmp(r7, 0)
     bne(PART)
@@ -453,13 +623,42 @@ def av(r0, r1, r2, r3):
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
     data(2, 0x9C08)  # ldr r4, [sp, 32]  sums
+    lsr(r2, r5, 9)
+    bcc(L7)
+    data(2, 0x9A0A)  # ldr r2, [sp, 40]  part
+    cmp(r2, 16)
+    bne(L8)
+    add(r5, 5)
+    mov(r2, 0)
+    data(2, 0x920A)  # str r2, [sp, 40]  part
+    b(TURNED)
+    label(L8)
+    mov(r2, 16)
+    data(2, 0x920A)  # str r2, [sp, 40]  part
+    data(2, 0x9A0C)  # ldr r2, [sp, 48]  from_weight
+    sub(r1, r1, r2)
+    lsr(r1, r1, 2)
+    data(2, 0x9F04)  # ldr r7, [sp, 16]  tokens_left
+    add(r7, r7, r1)
+    data(2, 0x9704)  # str r7, [sp, 16]  tokens_left
+    data(2, 0x9F0E)  # ldr r7, [sp, 56]  from_run
+    data(2, 0x9703)  # str r7, [sp, 12]  run
+    mov(r1, r2)
+    data(2, 0x980B)  # ldr r0, [sp, 44]  from_row
+    data(2, 0x9F0D)  # ldr r7, [sp, 52]  from_left
+    data(2, 0x9705)  # str r7, [sp, 20]  run_left
+    data(2, 0x9F07)  # ldr r7, [sp, 28]  units
+    sub(r7, 4)
+    data(2, 0x9707)  # str r7, [sp, 28]  units
+    label(TURNED)
+    label(L7)
     mov(r7, r8)
     asr(r7, r7, 8)
     mul(r7, r6)
     asr(r7, r5)
-    bcc(L4)
+    bcc(L9)
     add(r7, 1)
-    label(L4)
+    label(L9)
     ldr(r2, [r4, 0])
     add(r2, r2, r7)
     str(r2, [r4, 0])
@@ -467,9 +666,9 @@ def av(r0, r1, r2, r3):
     asr(r7, r7, 8)
     mul(r7, r6)
     asr(r7, r5)
-    bcc(L5)
+    bcc(L10)
     add(r7, 1)
-    label(L5)
+    label(L10)
     ldr(r2, [r4, 4])
     add(r2, r2, r7)
     str(r2, [r4, 4])
@@ -479,16 +678,18 @@ def av(r0, r1, r2, r3):
     mov(r2, r11)
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    bne(BATCH)
+    beq(L11)
+    b(BATCH)
+    label(L11)
     data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 4)
     data(2, 0x9402)  # str r4, [sp, 8]  column
     data(2, 0x9D09)  # ldr r5, [sp, 36]  row_bytes
     cmp(r4, r5)
-    bge(L6)
+    bge(L12)
     b(COLUMN)
-    label(L6)
-    data(2, 0xB00A)  # add sp, 40
+    label(L12)
+    data(2, 0xB00F)  # add sp, 60
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)

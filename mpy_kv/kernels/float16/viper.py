@@ -17,9 +17,6 @@ _SLICES = const(3)
 _WIDTH = const(4)
 _CODES = const(5)
 _VCODES = const(6)
-_SCALES = const(7)
-_VSCALES = const(8)
-_SCALE_STRIDE = const(9)
 _DOTS = const(11)
 _KSCALE = const(12)
 _VSCALE = const(13)
@@ -32,7 +29,9 @@ _VEXP = const(21)
 _CORR = const(25)
 _MASK31 = const(36)
 _V_WIDTH = const(40)
-_RUN = const(43)
+_KDOWN = const(42)
+_VARIED = const(43)
+_RUN = const(46)
 _RUN_CODES = const(0)
 _RUN_COUNT = const(2)
 _RUN_SINKS = const(3)
@@ -142,44 +141,82 @@ def encode(out: ptr16, x: ptr32, v: ptr8, e: ptr32) -> int:
 @micropython.viper
 def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
     base = int(buf)
-    row = int(a[_ROW])
+    mask31 = int(a[_MASK31])
     at = base + int(a[_CODES])
-    end = base + int(a[_SCALES])
+    first = base + int(a[_KSCALE])
     if which:
         at = base + int(a[_VCODES])
-        end = base + int(a[_VSCALES])
-    apart = (int(a[_SCALE_STRIDE]) >> 1) * row
-    mask31 = int(a[_MASK31])
+        first = base + int(a[_VSCALE])
+    run = ptr32(int(a) + 4 * _RUN)
+    left = int(a[_RUNS])
+    # The largest number of each token, kept where its relative scale comes to stand, and of all.
+    o = ptr16(first)
     top = 0
-    while at < end:
-        run = ptr32(int(a) + 4 * _RUN)
-        left = int(a[_RUNS])
-        while left:
-            left -= 1
-            # Rows of a run lie end to end: two numbers a word.
-            p = ptr32(at + int(run[_RUN_CODES]))
-            n = int(run[_RUN_COUNT]) * row >> 2
-            run = ptr32(int(run) + 4 * _RUN_WORDS)
+    while left:
+        left -= 1
+        p = ptr32(at + int(run[_RUN_CODES]))
+        k = int(run[_RUN_COUNT])
+        run = ptr32(int(run) + 4 * _RUN_WORDS)
+        while k:
+            k -= 1
+            most = 0
+            n = int(a[_ROW])
             while n:
-                if int(p[0]) & mask31 > top:
-                    top = int(p[0]) & mask31
-                if int(p[0]) << 16 & mask31 > top:
-                    top = int(p[0]) << 16 & mask31
+                # Two numbers a word.
+                if int(p[0]) & mask31 > most:
+                    most = int(p[0]) & mask31
+                if int(p[0]) << 16 & mask31 > most:
+                    most = int(p[0]) << 16 & mask31
                 p = ptr32(int(p) + 4)
-                n -= 1
-        at += apart
-    top = top >> 26
+                n -= 4
+            if most > top:
+                top = most
+            o[0] = most >> 16
+            o = ptr16(int(o) + 2)
+    most = top >> 16
+    top = most >> 10
     if top == 0:
+        # Of 11 bits, as the others.
         top = 1
+        if most == 0:
+            top = 0 - 9
+        while most and most < 1024:
+            most = most << 1
+            top -= 1
+    varied = 0
+    o = ptr16(first)
+    down = ptr8(base + int(a[_KDOWN]))
+    n = int(a[_N])
+    while n:
+        if which:
+            o[0] = 0x8001
+        else:
+            k = int(o[0]) >> 10
+            if k < 12:
+                k = 12
+            k = top - k
+            if k < 4:
+                k = 0
+            else:
+                varied = 1
+            o[0] = 0x400
+            down[0] = k
+            down = ptr8(int(down) + 1)
+        o = ptr16(int(o) + 2)
+        n -= 1
     p = ptr32(base + int(a[_KSCALE]) - 1024)
     if which:
         p = ptr32(int(p) + 512)
     n = 0
-    while n <= top:
-        left = top - n
+    while n < 2 or n <= top:
+        k = n
         if n == 0:
-            left -= 1
-        left = 0x4000 >> left
+            k = 1
+        left = 0x4000
+        if k > top:
+            left = left << (k - top)
+        else:
+            left = left >> (top - k)
         p[0] = left << 6
         p[1] = left if n else 0
         p = ptr32(int(p) + 256)
@@ -188,20 +225,11 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
         p = ptr32(int(p) - 248)
         n += 1
     if which:
-        a[_VEXP] = top
-        p = ptr32(base + int(a[_VSCALE]))
+        a[_VEXP] = top + 10
     else:
-        a[_KEXP] = top
-        p = ptr32(base + int(a[_KSCALE]))
-    n = int(a[_N])
-    two = 0x4000
-    two = two << 16 | two
-    while n > 1:
-        p[0] = two
-        p = ptr32(int(p) + 4)
-        n -= 2
-    if n:
-        ptr16(p)[0] = 0x4000
+        a[_KEXP] = top + 10
+        p = ptr32(int(a) + 4 * _VARIED)
+        p[0] = varied
     return 0
 
 
@@ -209,13 +237,16 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
 def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
     base = int(k)
     row = int(a[_ROW])
-    table = base + int(a[_KSCALE]) - 1024
+    first = base + int(a[_KSCALE]) - 1024
+    table = first
+    varied = int(a[_VARIED])
     words = int(a[_WIDTH])
     col = 0
     while col < words:
         run = ptr32(int(a) + 4 * _RUN)
         left = int(a[_RUNS])
         y = ptr32(base + int(a[_DOTS]))
+        own = ptr8(base + int(a[_KDOWN]))
         while left:
             left -= 1
             at = base + int(a[_QUERY]) + 4 * _QUERY_WORDS
@@ -235,6 +266,9 @@ def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
             n = int(run[_RUN_COUNT])
             run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n:
+                if varied:
+                    table = first + (own[0] << 3)
+                    own = ptr8(int(own) + 1)
                 s = 0
                 if col:
                     s = int(y[0])
@@ -278,12 +312,19 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
         n = 0
         s0 = 0
         s1 = 0
+        cut = 0  # bits of a weight before the part of it that is next, where a batch is split
         while total:
             # A batch: 8 tokens, or what is left; it may span runs.
             batch = 8
             if total < 8:
                 batch = total
             total -= batch
+            c = int(sh[0])
+            sh = ptr32(int(sh) + 4)
+            v0 = int(v)
+            n0 = n
+            run0 = int(run)
+            x0 = int(x)
             while batch:
                 if n == 0:
                     v = ptr16(base + int(a[_VCODES]) + col + int(run[_RUN_CODES]))
@@ -294,8 +335,13 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
                     k = batch
                 n -= k
                 batch -= k
+                if c >> 25:
+                    # It weighs nothing.
+                    v = ptr16(int(v) + k * row)
+                    x = ptr32(int(x) + (k << 2))
+                    k = 0
                 while k:
-                    w = int(x[0])
+                    w = int(x[0]) >> cut & 0xFFFF
                     p = ptr32((v[0] >> 10 << 3) + table)
                     s0 = (((v[0] & 1023) * p[0] >> _HI) + p[1]) * w + s0
                     p = ptr32((v[1] >> 10 << 3) + table)
@@ -306,16 +352,26 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
             if _WIDE:
                 s0 = s0 << 32 >> 32
                 s1 = s1 << 32 >> 32
-            w = int(sh[0])
-            sh = ptr32(int(sh) + 4)
-            k = w >> 16
-            w = w & 0xFFFF
+            k = c >> 16 & 31
+            if cut:
+                k += 5
+            w = c & 0xFFFF
             s0 = (s0 >> 8) * w
             s1 = (s1 >> 8) * w
-            w = 1 << (k - 1)
+            w = 1 << k >> 1
             o[0] = ((s0 + w) >> k) + o[0]
             o[1] = ((s1 + w) >> k) + o[1]
             s0 = 0
             s1 = 0
+            if c >> 24 & 1:
+                # A split batch: once more with the other part of its weights.
+                cut = 16 - cut
+                if cut:
+                    total += (int(x) - x0) >> 2
+                    v = ptr16(v0)
+                    n = n0
+                    run = ptr32(run0)
+                    x = ptr32(x0)
+                    sh = ptr32(int(sh) - 4)
         col += 4
     return 0

@@ -11,7 +11,8 @@ except ImportError:
 
 import struct
 
-from ..float16.plain import alike, dots, largest, store, sums
+from ..float16.plain import dots, relative, store, sums
+from ..params import DENORMAL
 from ..plain import magnitude
 
 # fields: attend
@@ -50,15 +51,15 @@ def _read(buf, at, top):
 
 def scales(buf, same, which, a):
     """As float16's: a value is f * 2^(top - 141), f = +-mantissa >> 9 + top - own."""
-    a[_KEXP + which] = largest(buf, which, a, 4, _field)
-    return alike(buf, which, a)
+    relative(buf, which, a, 4, _field, 1)
+    return 0
 
 
 def qk(buf, same, spare, a):
     """As float16's."""
-    return dots(buf, a, 4, _read, a[_KEXP])
+    return dots(buf, a, 4, _read, a[_KEXP] - DENORMAL, -1)
 
 
 def av(buf, same, spare, a):
     """As float16's."""
-    return sums(buf, a, 4, _read, a[_VEXP])
+    return sums(buf, a, 4, _read, a[_VEXP] - DENORMAL)

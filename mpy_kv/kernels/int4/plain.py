@@ -24,7 +24,20 @@ try:
 except ImportError:
     from ...cpython import const
 
-from ..plain import count_bits, distance_scale, float16_scale, get16, get32, put16, put32
+from ..params import DENORMAL
+from ..plain import (
+    batches,
+    count_bits,
+    distance_scale,
+    float16_scale,
+    get16,
+    get32,
+    in_units,
+    put16,
+    put32,
+    put_relative,
+    scale_of,
+)
 
 # fields: attend, run, query, attend4, seal
 _N = const(0)
@@ -37,7 +50,6 @@ _SCORES = const(10)
 _DOTS = const(11)
 _KSCALE = const(12)
 _SCALE_ROW = const(14)
-_UNITS = const(15)
 _SUMS = const(16)
 _QUERY = const(17)
 _SLICE = const(19)
@@ -45,28 +57,31 @@ _KEXP = const(20)
 _MAX = const(22)
 _CORR = const(25)
 _SLICE_WIDTH = const(31)
-_RUN = const(43)
+_UNIT = const(44)
+_RUN = const(46)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
 _RUN_WORDS = const(4)
 _QUERY_WORDS = const(4)
-_SEALED = const(55)
-_FIRST = const(56)
-_ROWS = const(57)
-_ROW4 = const(58)
-_WIDTH4 = const(59)
-_CODES4 = const(60)
-_RANGES = const(61)
-_VCODES4 = const(62)
-_POWERS = const(63)
-_VSCALES4 = const(64)
-_MINIMA_GAP = const(65)
-_HEADER = const(66)
-_STRIDE4 = const(67)
-_CENTERS = const(68)
-_CENTER_ROW = const(69)
-_LIFT = const(70)
-_SPREAD = const(71)
+_SEALED = const(58)
+_FIRST = const(59)
+_ROWS = const(60)
+_ROW4 = const(61)
+_WIDTH4 = const(62)
+_CODES4 = const(63)
+_RANGES = const(64)
+_VCODES4 = const(65)
+_POWERS = const(66)
+_VSCALES4 = const(67)
+_MINIMA_GAP = const(68)
+_HEADER = const(69)
+_STRIDE4 = const(70)
+_CENTERS = const(71)
+_CENTER_ROW = const(72)
+_LIFT = const(73)
+_LIFT_LOW = const(74)
+_SPREAD = const(75)
+_FINER = const(76)
 _S_K = const(0)
 _S_KS = const(1)
 _S_V = const(2)
@@ -93,10 +108,9 @@ _S_SPREAD = const(22)
 _S_TOKEN = const(23)
 # end of fields
 
-_BATCH = 8
 _BLOCK = 16
 _MOST = 1 << 18  # of a key in units of P / 4096, C1
-_ABOVE = 1 << 29  # added to _LIFT and to _CORR, so that sums stay positive
+_ABOVE = 1 << 29  # added to sums and to _CORR, so that sums stay positive
 
 
 def _half(h):
@@ -255,47 +269,47 @@ def scales(buf, same, which, a):
     byte 16 n, of value 16 n - 128; what is missing then, the middle of the range m + 8 s, goes to CENTERS in
     units 64 times as large as those of the relative scales. C4.
     """
-    src, dst = a[_SCALES + which], a[_KSCALE + which]
-    found = []
+    src = a[_SCALES + which]
+    rows = []
+    tops = []
     for s in range(a[_SLICES]):
         row = []
         for r in range(a[_RUNS]):
             at = src + s * a[_SCALE_STRIDE] + a[_RUN + _RUN_WORDS * r + _RUN_SCALES]
-            row += [_half(get16(buf, at + 2 * i)) for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT])]
-        found.append(row)
-    top = max([e for row in found for m, e in row if m] + [1])
-    sealed = []
-    for s in range(a[_SLICES]):
-        row = []
+            row += [scale_of(get16(buf, at + 2 * i)) for i in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT])]
+        tops += [e for m, e in row if m]
+        sealed = []
         for i in range(a[_SEALED]):
             r = (a[_FIRST] + i) % a[_ROWS]
             if which:
                 at = a[_VSCALES4] + s * a[_STRIDE4] + 2 * r
-                step, low = get16(buf, at), get16(buf, at + a[_MINIMA_GAP])
-                row.append((_half(step), _half(low), low >> 15))
-                top = max(top, _half(step)[1] - 2, _half(low)[1] - 5)
+                step, low = scale_of(get16(buf, at)), get16(buf, at + a[_MINIMA_GAP])
+                sealed.append((step, scale_of(low), low >> 15))
+                tops += [e - more for (m, e), more in ((step, 2), (scale_of(low), 5)) if m]
             else:
-                row.append(_half(get16(buf, a[_POWERS] + 2 * s + r // _BLOCK * a[_HEADER])))
-                top = max(top, row[-1][1])
-        sealed.append(row)
-    a[_KEXP + which] = top
-    for s in range(a[_SLICES]):
-        out = dst + s * a[_SCALE_ROW]
+                m, e = scale_of(get16(buf, a[_POWERS] + 2 * s + r // _BLOCK * a[_HEADER]))
+                if m:  # a power of two, unless seal_keys() has failed
+                    tops.append(e)
+                    e -= a[_FINER]
+                sealed.append((m, e))
+        rows.append((row, sealed))
+    top = max(tops or [1])
+    a[_KEXP + which] = top + DENORMAL
+    for s, (row, sealed) in enumerate(rows):
+        for t, scale in enumerate(row):
+            put_relative(buf, a, s, t, scale, top, which)
         center = a[_CENTERS] + s * a[_CENTER_ROW]
-        for m, e in found[s]:
-            put16(buf, out, m << 4 >> top - e)
-            out += 2
-        for x in sealed[s]:
+        for t, x in enumerate(sealed, len(row)):
             if which:
                 (step, e), (low, e_low), negative = x
-                put16(buf, out, step << 4 >> min(top + 4 - e, 31))
-                low = _shifted(low << 3, e_low - top - 5)
-                middle = _shifted(step << 3, e - top - 2) + (-low if negative else low)
-                put16(buf, center, middle & 0xFFFF)
+                out = a[_KSCALE + which] + s * a[_SCALE_ROW] + 2 * t
+                put16(buf, out, step << 5 | min(top + 4 - e, 30) + 1 if step else 0)
+                low = low << 3 >> min(top + 5 - e_low, 31) if low else 0
+                step = step << 3 >> min(top + 2 - e, 31) if step else 0
+                put16(buf, center, step + (-low if negative else low) & 0xFFFF)
                 center += 2
             else:
-                put16(buf, out, x[0] << 4 >> top - x[1])
-            out += 2
+                put_relative(buf, a, s, t, x, top, which)
     return 0
 
 
@@ -339,7 +353,7 @@ def qk4(buf, same, mask, a):
                 byte, byte4 = buf[row + 4 * w + c // 2], buf[row + 4 * w + 2 + c // 2]
                 n0, n4 = byte >> 4 * (c & 1) & 15, byte4 >> 4 * (c & 1) & 15
                 dot += n0 * x + n4 * y - (n0 * y < 0)
-        put32(buf, out, dot >> 12 - cut)
+        put32(buf, out, _shifted(dot, cut + a[_FINER] - 12))
         out += 4
     return 0
 
@@ -363,42 +377,38 @@ def _query_codes(buf, a):
 
 
 def center(buf, same, tables, a):
-    """The sum of the middles of sealed tokens' values, each times its token's weight, in units of SUMS and
-    less than 2^28 (C4): with 2^29 added to LIFT. After score(), before weights(), whose weights these are;
-    `tables` is tables.TABLES."""
+    """The sum of the middles of sealed tokens' values, each times its token's weight, to LIFT and LIFT_LOW.
+    After score(), before weights(), whose weights these are; `tables` is tables.TABLES."""
     m, e, down = distance_scale(buf, a)
     n = a[_SEALED]
-    unit = count_bits(a[_N]) - 1
-    total = 0
+    high = low = 0
     for i in range(n):
         d = a[_MAX] - get32(buf, a[_SCORES] + 4 * (a[_N] - n + i)) >> down
         t = d * m >> e
         if t < 7168:
             c = get16(buf, a[_CENTERS] + a[_SLICE] * a[_CENTER_ROW] + 2 * i)
             x = tables[t & 255] * ((c ^ 0x8000) - 0x8000) >> (t >> 8)
-            total += x + (1 << unit >> 1) >> unit
-    a[_LIFT] = _ABOVE + total
+            high += x >> 14
+            low += x & 16383
+    a[_LIFT] = high + (low >> 14)
+    a[_LIFT_LOW] = low & 16383
     return 0
 
 
 def av4(buf, same, mask, a):
-    """The part of av() of sealed tokens, and LIFT, added to SUMS; to CORR what LIFT has too much. Batches go
-    on where those of the fresh tokens end: one that both forms share is cut in two."""
+    """The part of av() of sealed tokens, and LIFT in units of SUMS, less than 2^28 (C4), added to SUMS; with
+    2^29, of which CORR has as much. Batches go on where those of the fresh tokens end: one that both forms
+    share is cut in two."""
     a[_CORR] += _ABOVE
+    lift = _ABOVE + ((a[_LIFT] << 14 | a[_LIFT_LOW]) >> a[_UNIT] - 27)
     fresh = a[_N] - a[_SEALED]
     start = a[_VCODES4] + a[_SLICE] * a[_WIDTH4]
     for c in range(2 * a[_WIDTH4]):
         # Of the last word's nibbles four may be padding: av() has made no sums for them.
-        total = a[_LIFT] + (get32(buf, a[_SUMS] + 4 * c) if c < a[_WIDTH] else 0)
-        i = fresh
-        while i < a[_N]:
-            end = min(i // _BATCH * _BATCH + _BATCH, a[_N])
-            w = get32(buf, a[_UNITS] + 4 * (i // _BATCH))
-            lane = 0
-            while i < end:
-                row = start + (a[_FIRST] + i - fresh) % a[_ROWS] * a[_ROW4]
-                lane += (buf[row + c // 2] >> 4 * (c & 1) & 15) * 16 * get32(buf, a[_DOTS] + 4 * i)
-                i += 1
-            total += lane * (w & 0xFFFF) >> (w >> 16)
-        put32(buf, a[_SUMS] + 4 * c, total)
+        total = lift + (get32(buf, a[_SUMS] + 4 * c) if c < a[_WIDTH] else 0)
+        codes = []
+        for i in range(a[_SEALED]):
+            row = start + (a[_FIRST] + i) % a[_ROWS] * a[_ROW4]
+            codes.append((buf[row + c // 2] >> 4 * (c & 1) & 15) * 16)
+        put32(buf, a[_SUMS] + 4 * c, total + batches(buf, a, fresh, codes, in_units))
     return 0

@@ -30,7 +30,9 @@ _CORR = const(25)
 _LOG_SCALE = const(26)
 _LOG_EXP = const(27)
 _SLICE_WIDTH = const(31)
-_RUN = const(43)
+_KDOWN = const(42)
+_UNIT = const(44)
+_RUN = const(46)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
 _RUN_WORDS = const(4)
@@ -38,23 +40,25 @@ _QUERY_MANTISSA = const(0)
 _QUERY_EXP = const(1)
 _QUERY_DOWN = const(2)
 _QUERY_WORDS = const(4)
-_SEALED = const(55)
-_FIRST = const(56)
-_ROWS = const(57)
-_ROW4 = const(58)
-_WIDTH4 = const(59)
-_CODES4 = const(60)
-_RANGES = const(61)
-_VCODES4 = const(62)
-_POWERS = const(63)
-_VSCALES4 = const(64)
-_MINIMA_GAP = const(65)
-_HEADER = const(66)
-_STRIDE4 = const(67)
-_CENTERS = const(68)
-_CENTER_ROW = const(69)
-_LIFT = const(70)
-_SPREAD = const(71)
+_SEALED = const(58)
+_FIRST = const(59)
+_ROWS = const(60)
+_ROW4 = const(61)
+_WIDTH4 = const(62)
+_CODES4 = const(63)
+_RANGES = const(64)
+_VCODES4 = const(65)
+_POWERS = const(66)
+_VSCALES4 = const(67)
+_MINIMA_GAP = const(68)
+_HEADER = const(69)
+_STRIDE4 = const(70)
+_CENTERS = const(71)
+_CENTER_ROW = const(72)
+_LIFT = const(73)
+_LIFT_LOW = const(74)
+_SPREAD = const(75)
+_FINER = const(76)
 _S_K = const(0)
 _S_KS = const(1)
 _S_V = const(2)
@@ -105,9 +109,16 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                 p = ptr16(int(p) + 2)
                 n -= 1
         src += int(a[_SCALE_STRIDE])
-    top = top >> 10
-    if top == 0:
-        top = 1
+    # Exponents are those of 11 bits, of denormals too; -99: none.
+    h = top
+    top = (h >> 10) - 99
+    if h:
+        top = h >> 10
+        if top == 0:
+            top = 1
+            while h < 1024:
+                h = h << 1
+                top -= 1
     s = 0
     while s < slices:
         left = int(a[_SEALED])
@@ -122,19 +133,37 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                 at = 0
                 low = ptr16(int(p) + int(a[_MINIMA_GAP]))
                 while n:
-                    e = (int(p[0]) >> 10) - 2
-                    if e > top:
-                        top = e
-                    e = ((int(low[0]) >> 10) & 31) - 5
-                    if e > top:
-                        top = e
+                    k = 2
+                    while k:
+                        k -= 1
+                        h = int(low[0]) & 32767
+                        e = (h >> 10) - 5
+                        if k:
+                            h = int(p[0])
+                            e = (h >> 10) - 2
+                        if h < 1024:
+                            e += 1
+                            while h and h < 1024:
+                                h = h << 1
+                                e -= 1
+                        if h:
+                            if e > top:
+                                top = e
                     p = ptr16(int(p) + 2)
                     low = ptr16(int(low) + 2)
                     n -= 1
             else:
                 p = ptr16(base + int(a[_POWERS]) + (s << 1) + (at >> 4) * int(a[_HEADER]))
-                if int(p[0]) >> 10 > top:
-                    top = int(p[0]) >> 10
+                h = int(p[0])
+                e = h >> 10
+                if h < 1024:
+                    e = 1
+                    while h and h < 1024:
+                        h = h << 1
+                        e -= 1
+                if h:
+                    if e > top:
+                        top = e
                 n = 16 - (at & 15)
                 if left < n:
                     n = left
@@ -143,15 +172,18 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                 if at == rows:
                     at = 0
         s += 1
+    if top == 0 - 99:
+        top = 1
     if which:
-        a[_VEXP] = top
+        a[_VEXP] = top + 10
     else:
-        a[_KEXP] = top
+        a[_KEXP] = top + 10
     src = base + (int(a[_VSCALES]) if which else int(a[_SCALES]))
     dst = base + (int(a[_VSCALE]) if which else int(a[_KSCALE]))
     s = 0
     while s < slices:
         o = ptr16(dst)
+        down = ptr8(base + int(a[_KDOWN]) + s * (int(a[_SCALE_ROW]) >> 1))
         run = ptr32(int(a) + 4 * _RUN)
         left = int(a[_RUNS])
         while left:
@@ -162,10 +194,26 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
             while n:
                 h = int(p[0])
                 p = ptr16(int(p) + 2)
+                e = top - (h >> 10)
                 if h < 1024:
-                    o[0] = h << 4 >> (top - 1)
+                    e = top - 1
+                    while h and h < 1024:
+                        h = h << 1
+                        e += 1
                 else:
-                    o[0] = (((h & 1023) + 1024) << 4) >> (top - (h >> 10))
+                    h = (h & 1023) + 1024
+                if e > 30:
+                    e = 30
+                if h == 0:
+                    e = 0
+                if which:
+                    if h:
+                        h = (h << 5) + e + 1
+                    o[0] = h
+                else:
+                    o[0] = h
+                    down[0] = e
+                    down = ptr8(int(down) + 1)
                 o = ptr16(int(o) + 2)
                 n -= 1
         left = int(a[_SEALED])
@@ -182,28 +230,38 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                 low = ptr16(int(p) + int(a[_MINIMA_GAP]))
                 while n:
                     h = int(p[0])
-                    e = h >> 10
-                    if e:
+                    e = top - (h >> 10)
+                    if h < 1024:
+                        e = top - 1
+                        while h and h < 1024:
+                            h = h << 1
+                            e += 1
+                    else:
                         h = (h & 1023) + 1024
-                    else:
-                        e = 1
-                    e = top - e
+                    if h == 0:
+                        e = 0
                     k = e + 4
-                    if k > 31:
-                        k = 31
-                    o[0] = h << 4 >> k
-                    h = h << 3 >> (e + 2)
-                    x = int(low[0])
-                    e = (x >> 10) & 31
-                    if e:
-                        k = (x & 1023) + 1024
-                    else:
-                        e = 1
-                        k = x & 1023
-                    e = top + 5 - e
+                    if k > 30:
+                        k = 30
+                    o[0] = (h << 5) + k + 1 if h else 0
+                    e += 2
                     if e > 31:
                         e = 31
-                    k = k << 3 >> e
+                    h = h << 3 >> e
+                    x = int(low[0])
+                    e = top + 5 - ((x >> 10) & 31)
+                    k = x & 1023
+                    if (x & 32767) < 1024:
+                        e -= 1
+                        while k and k < 1024:
+                            k = k << 1
+                            e += 1
+                    else:
+                        k += 1024
+                    if e > 31:
+                        e = 31
+                    if k:
+                        k = k << 3 >> e
                     if x >> 15:
                         c[0] = h - k
                     else:
@@ -215,10 +273,17 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     n -= 1
             else:
                 h = int(ptr16(base + int(a[_POWERS]) + (s << 1) + (at >> 4) * int(a[_HEADER]))[0])
+                e = top - (h >> 10)
                 if h < 1024:
-                    h = h << 4 >> (top - 1)
+                    e = top - 1
+                    while h and h < 1024:
+                        h = h << 1
+                        e += 1
                 else:
-                    h = (((h & 1023) + 1024) << 4) >> (top - (h >> 10))
+                    h = (h & 1023) + 1024
+                e += int(a[_FINER])
+                if e > 30:
+                    e = 30
                 n = 16 - (at & 15)
                 if left < n:
                     n = left
@@ -229,6 +294,8 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                 while n:
                     o[0] = h
                     o = ptr16(int(o) + 2)
+                    down[0] = e
+                    down = ptr8(int(down) + 1)
                     n -= 1
         dst += int(a[_SCALE_ROW])
         src += int(a[_SCALE_STRIDE])
@@ -331,6 +398,7 @@ def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
         left -= tokens
         first = base + int(a[_CODES4]) + int(a[_SLICE]) * columns + at * row
         q = ptr32(spread + (columns << 3))
+        up = 0
         col = 0
         while col < columns:
             q0 = int(q[0])
@@ -348,7 +416,10 @@ def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
             col += 4
             f = 0
             if col == columns:
-                f = 12 - cut
+                f = 12 - cut - int(a[_FINER])
+                if f < 0:
+                    up = 0 - f
+                    f = 0
             n = tokens
             if col == 4:
                 while n:
@@ -377,6 +448,13 @@ def qk4(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
                     k = ptr32(int(k) + row)
                     y = ptr32(int(y) + 4)
                     n -= 1
+        if up:
+            y = ptr32(to)
+            n = tokens
+            while n:
+                y[0] = y[0] << up
+                y = ptr32(int(y) + 4)
+                n -= 1
         to += tokens << 2
         at += tokens
         if at == rows:
@@ -394,7 +472,7 @@ def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     if m >= 0x2000000:
         k = 11
     m = m >> k
-    e = int(a[_LOG_EXP]) + 21 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
+    e = int(a[_LOG_EXP]) + 17 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
     down = 0
     if e < 1:
         e = 1
@@ -408,16 +486,11 @@ def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     top = int(a[_MAX])
     if _WIDE:
         top = top << 32 >> 32
-    left = int(a[_N])
-    unit = 0
-    while left >> unit:
-        unit += 1
-    unit -= 1
-    half = 1 << unit >> 1
     n = int(a[_SEALED])
-    y = ptr32(base + int(a[_SCORES]) + ((left - n) << 2))
+    y = ptr32(base + int(a[_SCORES]) + ((int(a[_N]) - n) << 2))
     f = ptr16(base + int(a[_CENTERS]) + int(a[_SLICE]) * int(a[_CENTER_ROW]))
-    total = 0
+    high = 0
+    low = 0
     while n:
         d = int(y[0])
         if _WIDE:
@@ -426,11 +499,15 @@ def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         if d < far:
             d = d * m >> e
             w = int(ptr16(((d & 255) << 1) + int(tables))[0]) * ((int(f[0]) ^ 0x8000) - 0x8000)
-            total += ((w >> (d >> 8)) + half) >> unit
+            w = w >> (d >> 8)
+            high += w >> 14
+            low += w & 16383
         y = ptr32(int(y) + 4)
         f = ptr16(int(f) + 2)
         n -= 1
-    ptr32(int(a) + 4 * _LIFT)[0] = total + 0x20000000
+    p = ptr32(int(a) + 4 * _LIFT)
+    p[0] = high + (low >> 14)
+    p[_LIFT_LOW - _LIFT] = low & 16383
     return 0
 
 
@@ -441,7 +518,16 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
     row = int(a[_ROW4])
     width = int(a[_WIDTH4])
     fresh = int(a[_N]) - int(a[_SEALED])
+    # In units of the sums: 27 bits of LIFT and LIFT_LOW more than its own, or less.
+    n = int(a[_UNIT]) - 41
     lift = int(a[_LIFT])
+    if _WIDE:
+        lift = lift << 32 >> 32
+    if n < 0:
+        lift = (lift << (0 - n)) + (int(a[_LIFT_LOW]) >> (n + 14))
+    else:
+        lift = lift >> n
+    lift += 0x20000000
     a[_CORR] = a[_CORR] + 0x20000000
     col = 0
     while col < width:
@@ -471,10 +557,16 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
         s1 = 0
         s2 = 0
         s3 = 0
+        cut = 0  # bits of a weight before the part of it that is next, where a batch is split
         while total:
             if total < batch:
                 batch = total
             total -= batch
+            c = int(sh[0])
+            sh = ptr32(int(sh) + 4)
+            v0 = int(v)
+            n0 = n
+            p0 = int(p)
             while batch:
                 if n == 0:
                     v = ptr32(base + int(a[_VCODES4]) + int(a[_SLICE]) * width + col)
@@ -484,54 +576,61 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
                     k = batch
                 n -= k
                 batch -= k
-                while k > 3:
-                    s0 = (v[0] << 4 & m) * p[0] + s0
-                    s1 = (v[0] & m) * p[0] + s1
-                    s2 = (v[0] >> 4 & m) * p[0] + s2
-                    s3 = (v[0] >> 8 & m) * p[0] + s3
-                    v = ptr32(int(v) + row)
-                    s0 = (v[0] << 4 & m) * p[1] + s0
-                    s1 = (v[0] & m) * p[1] + s1
-                    s2 = (v[0] >> 4 & m) * p[1] + s2
-                    s3 = (v[0] >> 8 & m) * p[1] + s3
-                    v = ptr32(int(v) + row)
-                    s0 = (v[0] << 4 & m) * p[2] + s0
-                    s1 = (v[0] & m) * p[2] + s1
-                    s2 = (v[0] >> 4 & m) * p[2] + s2
-                    s3 = (v[0] >> 8 & m) * p[2] + s3
-                    v = ptr32(int(v) + row)
-                    s0 = (v[0] << 4 & m) * p[3] + s0
-                    s1 = (v[0] & m) * p[3] + s1
-                    s2 = (v[0] >> 4 & m) * p[3] + s2
-                    s3 = (v[0] >> 8 & m) * p[3] + s3
-                    v = ptr32(int(v) + row)
-                    p = ptr32(int(p) + 16)
-                    k -= 4
+                if c >> 25:
+                    # It weighs nothing.
+                    v = ptr32(int(v) + k * row)
+                    p = ptr32(int(p) + (k << 2))
+                    k = 0
+                if c >> 24 == 0:
+                    while k > 1:
+                        s0 = (v[0] << 4 & m) * p[0] + s0
+                        s1 = (v[0] & m) * p[0] + s1
+                        s2 = (v[0] >> 4 & m) * p[0] + s2
+                        s3 = (v[0] >> 8 & m) * p[0] + s3
+                        v = ptr32(int(v) + row)
+                        s0 = (v[0] << 4 & m) * p[1] + s0
+                        s1 = (v[0] & m) * p[1] + s1
+                        s2 = (v[0] >> 4 & m) * p[1] + s2
+                        s3 = (v[0] >> 8 & m) * p[1] + s3
+                        v = ptr32(int(v) + row)
+                        p = ptr32(int(p) + 8)
+                        k -= 2
                 while k:
-                    s0 = (v[0] << 4 & m) * p[0] + s0
-                    s1 = (v[0] & m) * p[0] + s1
-                    s2 = (v[0] >> 4 & m) * p[0] + s2
-                    s3 = (v[0] >> 8 & m) * p[0] + s3
+                    w = int(p[0]) >> cut & 0xFFFF
+                    s0 = (v[0] << 4 & m) * w + s0
+                    s1 = (v[0] & m) * w + s1
+                    s2 = (v[0] >> 4 & m) * w + s2
+                    s3 = (v[0] >> 8 & m) * w + s3
                     v = ptr32(int(v) + row)
                     p = ptr32(int(p) + 4)
                     k -= 1
-            batch = 8
-            c = int(sh[0])
-            sh = ptr32(int(sh) + 4)
-            k = c >> 16
-            c = c & 0xFFFF
-            o[0] = ((s0 & 0xFFFF) * c >> k) + o[0]
-            o[1] = ((s1 & 0xFFFF) * c >> k) + o[1]
-            o[2] = ((s2 & 0xFFFF) * c >> k) + o[2]
-            o[3] = ((s3 & 0xFFFF) * c >> k) + o[3]
-            o[4] = ((s0 >> 16 & 0xFFFF) * c >> k) + o[4]
-            o[5] = ((s1 >> 16 & 0xFFFF) * c >> k) + o[5]
-            o[6] = ((s2 >> 16 & 0xFFFF) * c >> k) + o[6]
-            o[7] = ((s3 >> 16 & 0xFFFF) * c >> k) + o[7]
+            k = c >> 16 & 31
+            if cut:
+                k += 5
+            f = c & 0xFFFF
+            o[0] = ((s0 & 0xFFFF) * f >> k) + o[0]
+            o[1] = ((s1 & 0xFFFF) * f >> k) + o[1]
+            o[2] = ((s2 & 0xFFFF) * f >> k) + o[2]
+            o[3] = ((s3 & 0xFFFF) * f >> k) + o[3]
+            o[4] = ((s0 >> 16 & 0xFFFF) * f >> k) + o[4]
+            o[5] = ((s1 >> 16 & 0xFFFF) * f >> k) + o[5]
+            o[6] = ((s2 >> 16 & 0xFFFF) * f >> k) + o[6]
+            o[7] = ((s3 >> 16 & 0xFFFF) * f >> k) + o[7]
             s0 = 0
             s1 = 0
             s2 = 0
             s3 = 0
+            batch = 8
+            if c >> 24 & 1:
+                # A split batch: once more with the other part of its weights.
+                cut = 16 - cut
+                if cut:
+                    batch = (int(p) - p0) >> 2
+                    total += batch
+                    v = ptr32(v0)
+                    n = n0
+                    p = ptr32(p0)
+                    sh = ptr32(int(sh) - 4)
         col += 4
     return 0
 

@@ -11,13 +11,13 @@ def av(r0, r1, r2, r3):
     # From int32[N] at DOTS, words at UNITS and codes of 4 bits at VCODES to int32[2 * V_WIDTH] at SUMS, a
     # column of 8 codes after the other.
     # r0 codes, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part
-    # Instructions of inner loops: TOKEN 21
+    # Instructions of inner loops: HALF 23, TOKEN 21
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    data(2, 0xB08B)  # sub sp, 44
+    data(2, 0xB090)  # sub sp, 64
     data(2, 0x9300)  # str r3, [sp, 0]  a
     data(2, 0x9001)  # str r0, [sp, 4]  buffer
     mov(r2, 240)
@@ -26,6 +26,7 @@ def av(r0, r1, r2, r3):
     data(2, 0x9209)  # str r2, [sp, 36]  mask
     mov(r4, 0)
     data(2, 0x9402)  # str r4, [sp, 8]  column
+    data(2, 0x940B)  # str r4, [sp, 44]  part
     label(COLUMN)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
@@ -109,6 +110,65 @@ def av(r0, r1, r2, r3):
     lsl(r5, r5, 2)
     add(r5, r5, r1)
     mov(r14, r5)
+    data(2, 0x9F07)  # ldr r7, [sp, 28]  units
+    ldrb(r7, [r7, 3])
+    cmp(r7, 0)
+    beq(L4)
+    cmp(r7, 1)
+    beq(L5)
+    mov(r4, r14)
+    sub(r1, r4, r1)
+    lsr(r1, r1, 2)
+    mov(r5, r12)
+    add(r5, 4)
+    mul(r1, r5)
+    add(r0, r0, r1)
+    mov(r1, r4)
+    b(PART_END)
+    label(L5)
+    data(2, 0x9F0B)  # ldr r7, [sp, 44]  part
+    cmp(r7, 0)
+    bne(L6)
+    data(2, 0x900C)  # str r0, [sp, 48]  from_row
+    data(2, 0x910D)  # str r1, [sp, 52]  from_weight
+    mov(r4, r14)
+    sub(r4, r4, r1)
+    lsr(r4, r4, 2)
+    data(2, 0x9D05)  # ldr r5, [sp, 20]  run_left
+    add(r4, r4, r5)
+    data(2, 0x940E)  # str r4, [sp, 56]  from_left
+    data(2, 0x9C03)  # ldr r4, [sp, 12]  run
+    data(2, 0x940F)  # str r4, [sp, 60]  from_run
+    mov(r7, 1)
+    lsl(r7, r7, 8)
+    data(2, 0x970B)  # str r7, [sp, 44]  part
+    label(L6)
+    label(HALF)
+    data(2, 0xC810)  # ldm r0!, {r4}
+    data(2, 0x4460)  # add r0, r12
+    data(2, 0xC908)  # ldm r1!, {r3}
+    lsr(r3, r7)
+    data(2, 0xB29B)  # uxth r3, r3
+    lsl(r5, r4, 4)
+    and_(r5, r2)
+    mul(r5, r3)
+    data(2, 0x44A8)  # add r8, r5
+    mov(r5, r4)
+    and_(r5, r2)
+    mul(r5, r3)
+    data(2, 0x44A9)  # add r9, r5
+    lsr(r5, r4, 4)
+    and_(r5, r2)
+    mul(r5, r3)
+    data(2, 0x44AA)  # add r10, r5
+    lsr(r4, r4, 8)
+    and_(r4, r2)
+    mul(r4, r3)
+    data(2, 0x44A3)  # add r11, r4
+    data(2, 0x4571)  # cmp r1, lr
+    bne(HALF)
+    b(PART_END)
+    label(L4)
     label(TOKEN)
     data(2, 0xC810)  # ldm r0!, {r4}
     data(2, 0x4460)  # add r0, r12
@@ -131,6 +191,7 @@ def av(r0, r1, r2, r3):
     data(2, 0x44A3)  # add r11, r4
     data(2, 0x4571)  # cmp r1, lr
     bne(TOKEN)
+    label(PART_END)
     data(2, 0x9F06)  # ldr r7, [sp, 24]  batch_left
     cmp(r7, 0)
     bne(PART)
@@ -140,6 +201,35 @@ def av(r0, r1, r2, r3):
     data(2, 0xB2A3)  # uxth r3, r4
     lsr(r4, r4, 16)
     data(2, 0x9F08)  # ldr r7, [sp, 32]  sums
+    lsr(r5, r4, 9)
+    bcc(L7)
+    data(2, 0x9D0B)  # ldr r5, [sp, 44]  part
+    cmp(r5, 16)
+    bne(L8)
+    add(r4, 5)
+    mov(r5, 0)
+    data(2, 0x950B)  # str r5, [sp, 44]  part
+    b(TURNED)
+    label(L8)
+    mov(r5, 16)
+    data(2, 0x950B)  # str r5, [sp, 44]  part
+    data(2, 0x9D0D)  # ldr r5, [sp, 52]  from_weight
+    sub(r1, r1, r5)
+    lsr(r1, r1, 2)
+    data(2, 0x9E04)  # ldr r6, [sp, 16]  tokens_left
+    add(r6, r6, r1)
+    data(2, 0x9604)  # str r6, [sp, 16]  tokens_left
+    data(2, 0x9E0F)  # ldr r6, [sp, 60]  from_run
+    data(2, 0x9603)  # str r6, [sp, 12]  run
+    mov(r1, r5)
+    data(2, 0x980C)  # ldr r0, [sp, 48]  from_row
+    data(2, 0x9E0E)  # ldr r6, [sp, 56]  from_left
+    data(2, 0x9605)  # str r6, [sp, 20]  run_left
+    data(2, 0x9E07)  # ldr r6, [sp, 28]  units
+    sub(r6, 4)
+    data(2, 0x9607)  # str r6, [sp, 28]  units
+    label(TURNED)
+    label(L7)
     mov(r5, r8)
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
@@ -200,18 +290,18 @@ def av(r0, r1, r2, r3):
     data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)
-    beq(L4)
+    beq(L9)
     b(BATCH)
-    label(L4)
+    label(L9)
     data(2, 0x9C02)  # ldr r4, [sp, 8]  column
     add(r4, 4)
     data(2, 0x9402)  # str r4, [sp, 8]  column
     data(2, 0x9D0A)  # ldr r5, [sp, 40]  columns_left
     cmp(r5, 4)
-    ble(L5)
+    ble(L10)
     b(COLUMN)
-    label(L5)
-    data(2, 0xB00B)  # add sp, 44
+    label(L10)
+    data(2, 0xB010)  # add sp, 64
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)

@@ -15,7 +15,7 @@ _SLICE_WIDTH = const(31)
 _HEAD_DIM = const(32)
 _V_ROW = const(39)
 _V_RUNS = const(41)
-_QUERIES = const(42)
+_QUERIES = const(45)
 _V_RUN_CODES = const(0)
 _V_RUN_COUNT = const(1)
 _V_RUN_WORDS = const(2)
@@ -264,12 +264,19 @@ def av(v: ptr8, p: ptr32, m: int, a: ptr32) -> int:
         s1 = 0
         s2 = 0
         s3 = 0
+        cut = 0  # bits of a weight before the part of it that is next, where a batch is split
         while total:
             # A batch: 8 tokens, or what is left; it may span runs.
             batch = 8
             if total < 8:
                 batch = total
             total -= batch
+            c = int(sh[0])
+            sh = ptr32(int(sh) + 4)
+            at0 = at
+            n0 = n
+            run0 = int(v_run)
+            y0 = int(y)
             while batch:
                 if n == 0:
                     at = start + int(v_run[_V_RUN_CODES])
@@ -294,7 +301,7 @@ def av(v: ptr8, p: ptr32, m: int, a: ptr32) -> int:
                     at += row
                     m = m >> first & within
                     # The weight, in a register: it is no pointer.
-                    p = ptr32(int(y[0]))
+                    p = ptr32(int(y[0]) >> cut & 0xFFFF)
                     y = ptr32(int(y) + 4)
                     # Two channels a lane pair; one that is absent counts as 128.
                     if m & 1:
@@ -342,10 +349,10 @@ def av(v: ptr8, p: ptr32, m: int, a: ptr32) -> int:
                         s3 = ((v[0] << 16) + 128) * int(p) + s3
                     else:
                         s3 = 0x800080 * int(p) + s3
-            k = int(sh[0])
-            sh = ptr32(int(sh) + 4)
-            x = k >> 16
-            k = k & 0xFFFF
+            x = c >> 16 & 31
+            if cut:
+                x += 5
+            k = c & 0xFFFF
             o[0] = ((s0 & 0xFFFF) * k >> x) + o[0]
             o[1] = ((s0 >> 16 & 0xFFFF) * k >> x) + o[1]
             o[2] = ((s1 & 0xFFFF) * k >> x) + o[2]
@@ -358,6 +365,16 @@ def av(v: ptr8, p: ptr32, m: int, a: ptr32) -> int:
             s1 = 0
             s2 = 0
             s3 = 0
+            if c >> 24 & 1:
+                # A split batch: once more with the other part of its weights.
+                cut = 16 - cut
+                if cut:
+                    total += (int(y) - y0) >> 2
+                    at = at0
+                    n = n0
+                    v_run = ptr32(run0)
+                    y = ptr32(y0)
+                    sh = ptr32(int(sh) - 4)
         o = ptr32(int(o) + 32)
         first += 8
         left -= 8

@@ -1,11 +1,22 @@
-"""Weights times codes, in batches of 8 tokens: r1 weights, r2 mask of two lanes, r3 weight, sums in LANES."""
+"""Weights times codes, in batches of 8 tokens: r1 weights, r2 mask of two lanes, r3 weight, sums in LANES.
+
+A batch that is split, which its unit tells, is gone through twice, for either half of its weights.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from kernelgen.fragments.common import keep_smaller
 from kernelgen.language import *
 
 LANES = (r8, r9, r10, r11)
+
+SPLIT = "part from_row from_weight from_left from_run"
+"""Words of a frame: where a batch that is split began, and what its weights are shifted down by, which is the
+low byte of `part`. That is 0 outside of such a batch."""
+_FIRST, _SECOND = 1 << 8, 16
+_FINER = 5  # bits, of the second part's unit
 
 
 def clear_lanes(by: Register) -> None:
@@ -67,6 +78,98 @@ def next_part(left: Place, sp: Frame) -> None:
     mov(lr, r5)
 
 
+def each_token(
+    body: Callable[[bool], None],
+    gap: tuple[Register, int],
+    left: Place,
+    sp: Frame,
+    run: Place | None = None,
+) -> None:
+    """What runs for a token, up to lr, and whether its batch is split: r7 then tells which part of a weight.
+    gap: what a
+    row of r0 has of bytes, by rows_on. left: rows of the run that are left; run: the
+    next one, if there are several."""
+    ldr(r7, sp.units)
+    ldrb(r7, at(r7, 3))
+    with when(ne(r7, 0)):
+        with when(ne(r7, 1)):
+            # It weighs nothing.
+            mov(r4, lr)
+            sub(r1, r4, r1)
+            lsr(r1, 2)
+            rows_on(*gap, r1)
+            mov(r1, r4)
+            b("PART_END")
+        ldr(r7, sp.part)
+        with when(eq(r7, 0)):
+            str_(r0, sp.from_row)
+            str_(r1, sp.from_weight)
+            mov(r4, lr)
+            sub(r4, r1)
+            lsr(r4, 2)
+            plus(r4, left, by=r5)
+            str_(r4, sp.from_left)
+            if run:
+                put(sp.from_run, run, by=r4)
+            put(sp.part, _FIRST, by=r7)
+        with repeat("HALF", ne(r1, lr)):
+            body(True)
+        b("PART_END")
+    with repeat("TOKEN", ne(r1, lr)):
+        body(False)
+    label("PART_END")
+
+
+def rows_on(gap: Register, more: int, count: Register) -> None:
+    """r0 so many rows on, each of `gap` bytes and some more; r5 is used."""
+    mov(r5, gap)
+    if more:
+        add(r5, more)
+    mul(count, r5)
+    add(r0, count)
+
+
+def weight(to: Register, split: bool) -> None:
+    """The next one, or the part of it that r7 tells."""
+    ldm(r1, to)
+    if split:
+        lsr(to, r7)
+        uxth(to, to)
+
+
+def turn(
+    shift: Register, left: Place, sp: Frame, by: tuple[Register, Register], run: Place | None = None
+) -> None:
+    """The end of a batch, before its sums are added: if it is split, back to its start for the second part,
+    or that part's unit."""
+    x, y = by
+    lsr(x, shift, 9)
+    with when(cs):
+        ldr(x, sp.part)
+        with when(eq(x, _SECOND)):
+            add(shift, _FINER)
+            put(sp.part, 0, by=x)
+            b("TURNED")
+        put(sp.part, _SECOND, by=x)
+        ldr(x, sp.from_weight)
+        sub(r1, x)
+        lsr(r1, 2)
+        ldr(y, sp.tokens_left)
+        add(y, r1)
+        str_(y, sp.tokens_left)
+        if run is None:
+            str_(r1, sp.next_batch)
+        else:
+            put(run, sp.from_run, by=y)
+        mov(r1, x)
+        ldr(r0, sp.from_row)
+        put(left, sp.from_left, by=y)
+        ldr(y, sp.units)
+        sub(y, 4)
+        str_(y, sp.units)
+        label("TURNED")
+
+
 def lane(x: Register, total: Register) -> None:
     """Two codes times the weight."""
     and_(x, r2)
@@ -74,21 +177,20 @@ def lane(x: Register, total: Register) -> None:
     add(total, x)
 
 
-def nibbles_of_tokens() -> None:
-    """8 codes of 4 bits of each token up to lr, each counted 16 times: r0 codes, r12 from a token's last to
-    the next one's first."""
-    with repeat("TOKEN", ne(r1, lr)):
-        ldm(r0, r4)
-        add(r0, r12)
-        ldm(r1, r3)
-        lsl(r5, r4, 4)
-        lane(r5, r8)
-        mov(r5, r4)
-        lane(r5, r9)
-        lsr(r5, r4, 4)
-        lane(r5, r10)
-        lsr(r4, 8)
-        lane(r4, r11)
+def nibbles(split: bool) -> None:
+    """8 codes of 4 bits of a token, each counted 16 times: r0 codes, r12 from a token's last to the next
+    one's first."""
+    ldm(r0, r4)
+    add(r0, r12)
+    weight(r3, split)
+    lsl(r5, r4, 4)
+    lane(r5, r8)
+    mov(r5, r4)
+    lane(r5, r9)
+    lsr(r5, r4, 4)
+    lane(r5, r10)
+    lsr(r4, 8)
+    lane(r4, r11)
 
 
 def unit_of_batch(pointer: Register, shift: Register, factor: Register, sp: Frame) -> None:
@@ -122,9 +224,10 @@ def end_batch(sp: Frame) -> None:
     ldr(r5, sp.tokens_left)
 
 
-def end_nibbles(sp: Frame) -> None:
+def end_nibbles(left: Place, sp: Frame, run: Place | None = None) -> None:
     """The end of a batch of nibbles: 8 channels, of which the lanes have c and c + 4."""
     unit_of_batch(r7, r4, r3, sp)
+    turn(r4, left, sp, by=(r5, r6), run=run)
     for channel, total in enumerate(LANES):
         add_lane(total, 4 * channel, 4 * channel + 16)
     end_batch(sp)

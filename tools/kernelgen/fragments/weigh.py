@@ -20,7 +20,7 @@ def distance_scale(a: Array) -> None:
     with when(ne):
         add(r6, 1)
     lsr(r5, r6)
-    constant(r7, 2048 + 21)
+    constant(r7, 2048 + 17)
     sub(r7, r6)
     plus(r7, a.LOG_EXP, by=r6)
     minus(r7, record.QUERY_EXP, by=r6)

@@ -24,89 +24,146 @@ def number(offset: int, table: Register, mantissa: Register, t: Register, base: 
 
 @kernel
 def scales(buffer: Register, same: Register, which: Register, attend: Register) -> None:
-    """The largest exponent of the visible numbers, and the table that they are read by: plain.py's scales.
+    """The largest exponent of a head's visible numbers, and the table they are read by: plain.py's scales.
 
     From float16[RUNS][RUN_COUNT][ROW / 2] at CODES or, with `which` 1, VCODES, to KEXP or VEXP, 64 entries
-    (t, base) before KSCALE or VSCALE, and uint16[N] of equal scales there.
+    (t, base) before KSCALE, and uint16[N] of relative scales there or at VSCALE; of K to KDOWN and VARIED.
 
-    r0 words, r2 largest so far, r5 end of the run, r8 which times 4, r9 buffer, r10 head, r11 end of heads,
-    r12 bytes between heads, lr runs left; ENTRIES: r5 r0 entries of plus and minus, r4 exponents left, r6
-    t, r7 b
+    RUN: r0 words, r2 largest of the token, r5 end of it, r1 relative scales, r8 which times 4, r9 buffer, r10
+    largest so far, r11 words left of the run, r12 run, lr runs left; LEVELS: r1 scales, r5 their end, r2
+    exponent, r6 varied; ENTRIES: r5 r0 entries of plus and minus, r4 exponents left, r6 t, r7 b
     """
-    a, run = Array(r3, ATTEND), Array(r1, RUN)
-    of_which = a.on(r4)
-    which4, buffer_, head, heads_end, gap, runs_left = r8, r9, r10, r11, r12, lr
-    with frame():
+    a = Array(r3, ATTEND)
+    run, of_which = Array(r6, RUN), a.on(r4)
+    which4, buffer_, largest, tokens_left, run_, runs_left = r8, r9, r10, r11, r12, lr
+    with frame("row_bytes") as sp:
         lsl(r2, 2)
         mov(which4, r2)
         mov(buffer_, r0)
+        put(sp.row_bytes, a.ROW, by=r4)
         add(r4, r3, r2)
-        locate(r5, of_which.CODES, r0)
-        mov(head, r5)
-        locate(r5, of_which.SCALES, r0)
-        mov(heads_end, r5)
-        ldr(r4, a.SCALE_STRIDE)
-        lsr(r4, 1)
-        times(r4, a.ROW, by=r5)
-        mov(gap, r4)
-        mov(r2, 0)
-        with repeat("HEAD", cc(r4, heads_end)):
-            point(r1, a.RUN)
-            put(runs_left, a.RUNS, by=r4)
-            with repeat("RUN", ne):
-                ldr(r5, run.RUN_COUNT)
-                times(r5, a.ROW, by=r4)
-                locate(r0, run.RUN_CODES, head)
+        locate(r1, of_which.KSCALE, r0)
+        plus(r0, of_which.CODES, by=r5)
+        mov(r7, r0)
+        mov(r4, 0)
+        mov(largest, r4)
+        point(r6, a.RUN)
+        put(runs_left, a.RUNS, by=r4)
+        with repeat("RUN", ne):
+            put(tokens_left, run.RUN_COUNT, by=r4)
+            ldr(r0, run.RUN_CODES)
+            add(r0, r7)
+            add(r6, run.RUN_WORDS.offset)
+            mov(run_, r6)
+            b("TOKEN_TEST")
+            with repeat("TOKEN", pl):
+                mov(tokens_left, r4)
+                mov(r2, 0)
+                ldr(r5, sp.row_bytes)
                 add(r5, r0)
-                add(r1, run.RUN_WORDS.offset)
-                with repeat("WORD", ne(r0, r5)):
+                with repeat("WORD", cc(r0, r5)):
                     ldm(r0, r4)
                     lsl(r6, r4, 1)
                     keep_larger(r2, r6, hi)
                     lsl(r6, r4, 17)
                     keep_larger(r2, r6, hi)
-                bump(runs_left, -1, by=r4)
-            bump(head, gap, by=r4)
-        lsr(r2, 27)
+                lsr(r2, 17)
+                strh(r2, at(r1))
+                add(r1, 2)
+                mov(r6, largest)
+                with when(hi(r2, r6)):
+                    mov(largest, r2)
+                label("TOKEN_TEST")
+                mov(r4, tokens_left)
+                sub(r4, 1)
+            mov(r6, run_)
+            bump(runs_left, -1, by=r4)
+        mov(r4, largest)
+        lsr(r2, r4, 10)
         with when(eq):
+            # Of 11 bits, as the others; of nothing -9.
             mov(r2, 1)
+            with when(eq(r4, 0)):
+                sub(r2, 10)
+                b("EXPONENT")
+            with repeat("MORE", eq):
+                lsl(r4, 1)
+                sub(r2, 1)
+                lsr(r5, r4, 10)
+        label("EXPONENT")
+        mov(r4, which4)
+        add(r4, r3)
+        mov(r5, r2)
+        add(r5, 10)
+        str_(r5, of_which.KEXP)
+        mov(r5, r1)
+        locate(r1, of_which.KSCALE, buffer_)
+        mov(r6, 0)
+        mov(r4, which4)
+        branch(eq(r4, 0), "OF_KEYS")
+        constant(r4, (1 << 15) + 1)
+        with repeat("VALUES", ne(r1, r5)):
+            strh(r4, at(r1))
+            add(r1, 2)
+        b("TABLE")
+        label("OF_KEYS")
+        point(r4, a.HEAD_DIM)
+        ldr(r4, a.on(r4, a.HEAD_DIM).KDOWN)
+        add(r4, buffer_)
+        mov(r10, r4)
+        with repeat("KEYS", ne(r1, r5)):
+            ldrh(r4, at(r1))
+            lsr(r4, 10)
+            mov(r7, 12)
+            with when(cc(r4, r7)):
+                mov(r4, r7)
+            sub(r4, r2, r4)
+            mov(r7, 0)
+            with when(ge(r4, 4)):
+                mov(r7, r4)
+                mov(r6, 1)
+            mov(r4, r10)
+            strb(r7, at(r4))
+            add(r4, 1)
+            mov(r10, r4)
+            constant(r4, 1 << 10)
+            strh(r4, at(r1))
+            add(r1, 2)
+        point(r4, a.HEAD_DIM)
+        str_(r6, a.on(r4, a.HEAD_DIM).VARIED)
+        label("TABLE")
         locate(r5, a.KSCALE, buffer_)
-        mov(r6, which4)
-        lsl(r6, 7)
-        add(r5, r6)
-        mov(r6, 4)
-        lsl(r6, 8)
-        sub(r5, r6)
+        mov(r4, which4)
+        lsl(r4, 7)
+        add(r5, r4)
+        constant(r4, 1 << 10)
+        sub(r5, r4)
         mov(r0, r5)
         add(r0, 128)
         add(r0, 128)
-        mov(r4, r2)
-        mov(r1, r2)
-        sub(r1, 1)
+        # From exponent field 0 up to the largest, 1 at least.
+        mov(r4, 0)
+        mov(r1, 1)
         b("ENTRY")
-        with repeat("ENTRIES", pl):
+        with repeat("ENTRIES", le(r4, r2)):
             mov(r1, r4)
             label("ENTRY")
+            sub(r1, r2, r1)
             constant(r7, 1 << 14)
+            with when(lt(r1, 0)):
+                neg(r1, r1)
+                lsl(r7, r1)
+                mov(r1, 0)
             lsr(r7, r1)
             lsl(r6, r7, 6)
-            with when(eq(r4, r2)):
+            with when(eq(r4, 0)):
                 mov(r7, 0)
             stm(r5, r6, r7)
             neg(r6, r6)
             neg(r7, r7)
             stm(r0, r6, r7)
-            sub(r4, 1)
-        mov(r4, which4)
-        add(r4, r3)
-        str_(r2, of_which.KEXP)
-        locate(r0, of_which.KSCALE, buffer_)
-        ldr(r5, a.N)
-        index(r5, 1, r0)
-        constant(r4, 1 << 14)
-        with repeat("ALIKE", ne(r0, r5)):
-            strh(r4, at(r0))
-            add(r0, 2)
+            add(r4, 1)
+            branch(eq(r4, 1), "ENTRIES")
     mov(r0, 0)
 
 
@@ -132,7 +189,7 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
         str_(r5, high)
         str_(r6, low)
 
-    with frame("code0 code1 code2 code3 a buffer column run runs_left columns") as sp:
+    with frame("code0 code1 code2 code3 a buffer column run runs_left columns table levels") as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
         put(sp.columns, a.WIDTH, by=r4)
@@ -172,10 +229,29 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                 ldr(r2, a.KSCALE)
                 plus(r2, sp.buffer, by=r5)
                 constant(r1, 1 << 10)
+                # Where exponents differ, four times the place of a token's distance less that of its dot.
+                point(r5, a.HEAD_DIM)
+                ldr(r4, a.on(r5, a.HEAD_DIM).KDOWN)
+                ldr(r5, a.on(r5, a.HEAD_DIM).VARIED)
+                plus(r4, sp.buffer, by=r6)
+                lsl(r4, 2)
+                minus(r4, a.DOTS, by=r6)
+                minus(r4, sp.buffer, by=r6)
+                mul(r4, r5)
+                str_(r4, sp.levels)
                 sub(r2, r1)
+                str_(r2, sp.table)
                 sub(r1, 1)
                 with repeat("TOKEN", ne(r6, end)):
                     mov(r6, result)
+                    ldr(r4, sp.levels)
+                    with when(ne(r4, 0)):
+                        add(r4, r6)
+                        lsr(r4, 2)
+                        ldrb(r4, at(r4))
+                        lsl(r4, 3)
+                        ldr(r2, sp.table)
+                        add(r2, r4)
                     ldr(r7, at(r6))
                     mov(r4, so_far)
                     and_(r7, r4)
@@ -207,9 +283,23 @@ def av(buffer: Register, same: Register, spare: Register, attend: Register) -> N
     """
     a, run = Array(r3, ATTEND), Array(r4, RUN)
     a_ = a.on(r6)
-    row, table, weight = r10, r11, r12
+    row, table, of_token = r10, r11, r12
     totals = (r8, r9)
-    with frame("a buffer column run tokens_left run_left batch_left units sums row_bytes") as sp:
+    words = "a buffer column run tokens_left run_left batch_left units sums row_bytes " + SPLIT
+    with frame(words) as sp:
+
+        def numbers(split: bool) -> None:
+            if split:
+                ldr(r7, sp.part)
+            weight(r6, split)
+            mov(of_token, r6)
+            for i, total in enumerate(totals):
+                number(2 * i, table=r2, mantissa=r3, t=r6, base=r7)
+                mov(r6, of_token)
+                mul(r4, r6)
+                add(total, r4)
+            add(r0, row)
+
         str_(r3, sp.a)
         str_(r0, sp.buffer)
         put(a.CORR, 1 << 29, by=r4)
@@ -222,6 +312,7 @@ def av(buffer: Register, same: Register, spare: Register, attend: Register) -> N
         mov(table, r4)
         put(row, a.ROW, by=r4)
         put(sp.column, 0, by=r4)
+        str_(r4, sp.part)
         lsl(r3, r5, 1)
         sub(r3, 1)
         with repeat("COLUMN", lt(r4, r5)):
@@ -254,18 +345,11 @@ def av(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                         ldr(r4, sp.run)
                         take_run(run.RUN_CODES, run.RUN_COUNT, run.RUN_WORDS, sp)
                     next_part(sp.run_left, sp)
-                    with repeat("TOKEN", ne(r1, lr)):
-                        ldm(r1, r6)
-                        mov(weight, r6)
-                        for i, total in enumerate(totals):
-                            number(2 * i, table=r2, mantissa=r3, t=r6, base=r7)
-                            mov(r6, weight)
-                            mul(r4, r6)
-                            add(total, r4)
-                        add(r0, row)
+                    each_token(numbers, (row, 0), sp.run_left, sp, sp.run)
                     ldr(r7, sp.batch_left)
                 # The batch's sums, rounded, to those of all.
                 unit_of_batch(r4, r5, r6, sp)
+                turn(r5, sp.run_left, sp, by=(r2, r7), run=sp.run)
                 for i, total in enumerate(totals):
                     mov(r7, total)
                     asr(r7, 8)

@@ -48,7 +48,8 @@ def qk4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
             mov(dot, r6)
 
     with frame(
-        "a buffer spread row tokens_left dots minima cut block_tokens slice_bytes column ranges factors mask"
+        "a buffer spread row tokens_left dots minima cut block_tokens slice_bytes column ranges factors mask "
+        "finer"
     ) as sp:
         nibbles, lost, pairs_left = sp.ranges, r9, r8
         str_(r3, sp.a)
@@ -57,6 +58,7 @@ def qk4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
         str_(r2, sp.mask)
         point(r7, A.SEALED)
         put(sp.slice_bytes, OWN.WIDTH4, by=r4)
+        put(sp.finer, OWN.FINER, by=r4)
         put(sp.row, OWN.FIRST, by=r4)
         ldr(r4, OWN.ROW4)
         sub(r4, 4)
@@ -217,6 +219,9 @@ def qk4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
                     ldr(r6, sp.cut)
                     mov(r1, 12)
                     sub(r1, r6)
+                    minus(r1, sp.finer, by=r6)
+                    with when(lt(r1, 0)):
+                        mov(r1, 0)
                 mov(down, r1)
                 put(dot, sp.dots, by=r6)
                 ldr(r1, sp.block_tokens)
@@ -238,6 +243,15 @@ def qk4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
                 label("NEXT")
                 ldr(r7, sp.column)
                 ldr(r6, sp.slice_bytes)
+            ldr(r4, sp.cut)
+            plus(r4, sp.finer, by=r5)
+            sub(r4, 12)
+            with when(gt(r4, 0)):
+                ldr(r6, sp.dots)
+                with repeat("UP", ne(r6, end)):
+                    ldr(r5, at(r6))
+                    lsl(r5, r4)
+                    stm(r6, r5)
             put(sp.dots, dot, by=r4)
             ldr(r4, sp.row)
             plus(r4, sp.block_tokens, by=r6)
@@ -258,17 +272,17 @@ def center(buffer: Register, same: Register, tables: Register, attend: Register)
     From int32[N] at SCORES and int16[SEALED] at CENTERS; `tables` is tables.TABLES.
 
     r0 scores, r1 middles, r2 term, r3 shift down, r4 mantissa, r5 exponent, r6 distance, r8 MAX,
-    r9 distance that weighs nothing, r10 tables, r11 sum, r12 half of what is cut, lr end of scores
+    r9 distance that weighs nothing, r10 tables, r11 sum >> 14, r12 the rest, lr end of scores
     """
-    largest, far, total, half, end = r8, r9, r11, r12, lr
-    with frame("cut down own") as sp:
+    largest, far, high, low, end = r8, r9, r11, r12, lr
+    with frame("down own") as sp:
         mov(r10, r2)
         locate(r4, A.QUERY, r0)
         distance_scale(A)
         limit_scale(down=r6)
         str_(r6, sp.down)
-        mov(r12, r5)
-        mov(r11, r7)
+        mov(low, r5)
+        mov(high, r7)
         farthest(28 << 8)
         put(largest, A.MAX, by=r4)
         point(r7, A.SEALED)
@@ -286,19 +300,10 @@ def center(buffer: Register, same: Register, tables: Register, attend: Register)
         index(r2, 2, r0)
         mov(end, r2)
         mov(r1, r6)
-        mov(r6, 0)
-        with endless("UNIT", "BITS"):
-            lsr(r4, 1)
-            branch(eq, "BITS")
-            add(r6, 1)
-        str_(r6, sp.cut)
-        mov(r4, 1)
-        lsl(r4, r6)
-        lsr(r6, r4, 1)
-        mov(r4, r12)
-        mov(half, r6)
-        mov(r5, r11)
-        put(total, 0, by=r6)
+        mov(r4, low)
+        mov(r5, high)
+        put(high, 0, by=r6)
+        mov(low, r6)
         ldr(r3, sp.down)
         with repeat("TOKEN", ne(r0, end)):
             ldm(r0, r6)
@@ -317,16 +322,20 @@ def center(buffer: Register, same: Register, tables: Register, attend: Register)
                 mul(r2, r7)
                 lsr(r6, 8)
                 asr(r2, r6)
-                add(r2, half)
-                ldr(r7, sp.cut)
-                asr(r2, r7)
-                add(total, r2)
+                lsl(r7, r2, 18)
+                lsr(r7, 18)
+                add(low, r7)
+                asr(r2, 14)
+                add(high, r2)
             add(r1, 2)
         ldr(r7, sp.own)
-        mov(r4, total)
-        constant(r5, 1 << 29)
-        add(r4, r5)
-        str_(r4, OWN.LIFT)
+        mov(r4, low)
+        lsr(r5, r4, 14)
+        add(r5, high)
+        str_(r5, OWN.LIFT)
+        lsl(r4, 18)
+        lsr(r4, 18)
+        str_(r4, OWN.LIFT_LOW)
     mov(r0, 0)
 
 
@@ -342,7 +351,8 @@ def av4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
     """
     gap = r12
     with frame(
-        "a buffer column next_batch tokens_left ring_left batch_left units sums mask columns_left row_0"
+        "a buffer column next_batch tokens_left ring_left batch_left units sums mask columns_left row_0 "
+        "lift " + SPLIT
     ) as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
@@ -350,9 +360,27 @@ def av4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
         constant(r5, 1 << 29)
         add(r4, r5)
         str_(r4, A.CORR)
+        # LIFT in units of the sums: those of its own are 27 bits less than UNIT.
+        point(r7, A.SEALED)
+        ldr(r6, OWN.LIFT)
+        point(r4, A.HEAD_DIM)
+        ldr(r4, A.on(r4, A.HEAD_DIM).UNIT)
+        sub(r4, 41)
+        with when(lt(r4, 0)):
+            neg(r4, r4)
+            lsl(r6, r4)
+            ldr(r1, OWN.LIFT_LOW)
+            lsl(r1, r4)
+            lsr(r1, 14)
+            add(r6, r1)
+            mov(r4, 0)
+        asr(r6, r4)
+        add(r6, r5)
+        str_(r6, sp.lift)
         two_lanes(r2, 15 << 4, by=r4)
         str_(r2, sp.mask)
         put(sp.column, 0, by=r4)
+        str_(r4, sp.part)
         with repeat("COLUMN", gt(r5, 4)):
             ldr(r3, sp.a)
             ldr(r5, sp.buffer)
@@ -362,7 +390,7 @@ def av4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
             lsl(r6, r2, 3)
             add(r4, r6)
             str_(r4, sp.sums)
-            ldr(r6, OWN.LIFT)
+            ldr(r6, sp.lift)
             ldr(r1, A.WIDTH)
             lsl(r0, r2, 1)
             sub(r1, r0)
@@ -427,9 +455,9 @@ def av4(buffer: Register, same: Register, mask: Register, attend: Register) -> N
                         ldr(r0, sp.row_0)
                         constant(r6, 1 << 20)
                     next_part(sp.ring_left, sp)
-                    nibbles_of_tokens()
+                    each_token(nibbles, (gap, 4), sp.ring_left, sp)
                     ldr(r7, sp.batch_left)
-                end_nibbles(sp)
+                end_nibbles(sp.ring_left, sp)
             bump(sp.column, 4, by=r4)
             ldr(r5, sp.columns_left)
     mov(r0, 0)

@@ -16,6 +16,7 @@ from kernelgen.fragments.quantize import *
 from kernelgen.fragments.runs import *
 from kernelgen.fragments.weigh import *
 from kernelgen.language import *
+from kernelgen.operands import sp as stack
 
 
 @kernel
@@ -112,28 +113,36 @@ def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> No
 def score(buffer: Register, same: Register, spare: Register, attend: Register) -> None:
     """Dots of a slice times their scales, and the largest: plain.py's score, B3.
 
-    From int32[N] at DOTS and uint16[N] at KSCALE, added up over slices in int32[N] at SCORES; the largest
-    to MAX. With one slice, whose scores replace its dots, four tokens a turn.
+    From int32[N] at DOTS, uint16[N] at KSCALE and uint8[N] at KDOWN, added up over slices in int32[N] at
+    SCORES; the largest to MAX. With one slice, whose scores replace its dots, and dots that need no shift,
+    four tokens a turn.
 
-    r0 dots, r1 scales, r2 dot shift, r3 tokens left, r6 result, r7 slice, r8 largest
+    r0 dots, r1 scales, r2 how far they are shifted down, r3 tokens left, r6 result, r7 slice, r8 largest,
+    r9 dot shift
     """
     a, record = Array(r3, ATTEND), Array(r4, QUERY)
-    largest, end, saved_a = r8, r10, r12
+    largest, shift, end, saved_a = r8, r9, r10, r12
     with frame():
         put(largest, -(1 << 30), by=r7)
         ldr(r7, a.SLICE)
         ldr(r1, a.SCALE_ROW)
         mul(r1, r7)
+        point(r4, a.HEAD_DIM)
+        ldr(r2, a.on(r4, a.HEAD_DIM).KDOWN)
+        lsr(r4, r1, 1)
+        add(r2, r4)
+        add(r2, r0)
         plus(r1, a.KSCALE, by=r4)
         add(r1, r0)
         locate(r4, a.QUERY, r0)
-        ldr(r2, record.QUERY_DOWN)
+        put(shift, record.QUERY_DOWN, by=r5)
         locate(r6, a.SCORES, r0)
         plus(r0, a.DOTS, by=r4)
         mov(saved_a, r3)
         ldr(r4, a.SLICES)
         ldr(r3, a.N)
         branch(ne(r4, 1), "SINGLE")
+        branch(ne(r5, 0), "SINGLE")
         # The odd ones come first.
         mov(r4, 3)
         and_(r4, r3)
@@ -147,22 +156,28 @@ def score(buffer: Register, same: Register, spare: Register, attend: Register) -
         with repeat("FOUR", ne(r0, end)):
             ldm(r0, r4, r5, r6, r7)
             for i, x in enumerate((r4, r5, r6, r7)):
-                asr(x, r2)
                 ldrh(r3, at(r1, 2 * i))
                 mul(x, r3)
+                ldrb(r3, at(r2, i))
+                asr(x, r3)
                 with when(gt(x, largest)):
                     mov(largest, x)
             add(r1, 8)
+            add(r2, 4)
             sub(r0, 16)
             stm(r0, r4, r5, r6, r7)
             label("TEST")
         b("END")
         with repeat("SINGLE", ne):
             ldm(r0, r4)
-            asr(r4, r2)
+            mov(r5, shift)
+            asr(r4, r5)
             ldrh(r5, at(r1))
             add(r1, 2)
             mul(r4, r5)
+            ldrb(r5, at(r2))
+            add(r2, 1)
+            asr(r4, r5)
             with when(ne(r7, 0)):
                 plus(r4, at(r6), by=r5)
             stm(r6, r4)
@@ -172,6 +187,8 @@ def score(buffer: Register, same: Register, spare: Register, attend: Register) -
         mov(r3, saved_a)
         ldr(r4, a.SLICES)
         branch(ne(r4, 1), "END")
+        mov(r4, shift)
+        branch(ne(r4, 0), "END")
         ldr(r3, a.N)
         lsr(r3, 2)
         lsl(r3, 2)
@@ -187,23 +204,47 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
     """Scores to the small weights of a slice: plain.py's weights, B4 to B6.
 
     From int32[N] at SCORES and uint16[N] at VSCALE to int32[N] at DOTS, a word at UNITS for each batch of 8,
-    the sum to WHI and WLO, and CORR. `tables` is tables.TABLES.
+    the sum to WHI and WLO, its bits to UNIT, and CORR. `tables` is tables.TABLES.
 
     r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs nothing,
-    r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch
+    r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch; then r1 weights with
+    20 bits behind the point, r2 what makes weights such, r3 their shift down, r8 half of 1 of those, r9 the
+    batch's first 15 bits, r10 reciprocals, r11 sum of small weights, of a batch that is split the first
+    parts', r12 bits of the batch's sum
     """
     a = Array(r3, ATTEND)
+    near = a.on(r4, a.HEAD_DIM)
     largest, far, total, scaled, end = r8, r9, r11, r12, lr
+    half, fifteen, whole, bits = r8, r9, r11, r12
 
-    def rounded(x: Register) -> None:
-        """r3 bits fewer, r2 half of that; added up in r1."""
-        add(x, r2)
+    def begin_batch() -> None:
+        """Its end, of which r5 is that of all at most; r6 is used."""
+        mov(r6, r0)
+        add(r6, 32)
+        keep_smaller(r6, r5)
+        mov(end, r6)
+
+    def carry(sp: Frame) -> None:
+        """r5 the sum's upper bits, r6 its lower 16, of which r6 has more."""
+        lsr(r7, r6, 16)
+        uxth(r6, r6)
+        mov(total, r6)
+        ldr(r5, sp.sum_high)
+        add(r5, r7)
+        str_(r5, sp.sum_high)
+
+    def small(x: Register) -> None:
+        """A weight of r0 as a small one, rounded; with its fraction to r1."""
         lsr(x, r3)
-        add(r1, x)
+        mul(x, r2)
+        stm(r1, x)
+        add(x, half)
+        lsr(x, 20)
+        add(whole, x)
 
     with frame(
-        "a buffer down mantissa exponent tokens_left units unit batch_exponent corr sum_low sum_high "
-        "scales batch_start"
+        "fractions f1 f2 f3 f4 f5 f6 f7 a buffer tokens_end units unit corr sum_high scaled least "
+        "batch_start number"
     ) as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
@@ -211,157 +252,293 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
         locate(r4, a.QUERY, r0)
         distance_scale(a)
         limit_scale(down=r6)
-        str_(r6, sp.down)
-        str_(r5, sp.mantissa)
-        str_(r7, sp.exponent)
+        str_(r6, sp.number)
+        str_(r5, sp.unit)
+        str_(r7, sp.corr)
         farthest(28 << 8)
         put(largest, a.MAX, by=r4)
-        put(sp.tokens_left, a.N, by=r6)
-        mov(r5, 19)
-        mov(r4, r6)
-        with repeat("UNIT", ne):
-            add(r5, 1)
-            lsr(r4, 1)
-        str_(r5, sp.unit)
+        ldr(r6, a.N)
         locate(r4, a.UNITS, r0)
         str_(r4, sp.units)
-        put(sp.batch_exponent, 0, by=r4)
-        str_(r4, sp.corr)
-        str_(r4, sp.sum_low)
-        str_(r4, sp.sum_high)
+        put(sp.sum_high, 0, by=r4)
+        str_(r4, sp.scaled)
         mov(total, r4)
         ldr(r1, a.SCALE_ROW)
         times(r1, a.SLICE, by=r4)
         plus(r1, a.VSCALE, by=r4)
         add(r1, r0)
         ldr(r4, a.DOTS)
-        ldr(r5, a.SCORES)
+        add(r0, r4)
+        str_(r0, sp.batch_start)
+        lsl(r2, r6, 2)
+        add(r2, r0)
+        str_(r2, sp.tokens_end)
         ldr(r7, a.SLICES)
         with when(ne(r7, 1)):
             # Scores serve every slice.
-            add(r5, r0)
-            add(r0, r4)
+            locate(r5, a.SCORES, r0)
+            sub(r5, r4)
             with repeat("COPY", ne):
                 ldm(r5, r7)
                 stm(r0, r7)
                 sub(r6, 1)
-            ldr(r0, sp.buffer)
-        add(r0, r4)
-        with repeat("BATCH", ne(r5, 0)):
-            str_(r0, sp.batch_start)
-            ldr(r2, sp.down)
-            ldr(r3, sp.mantissa)
-            ldr(r5, sp.tokens_left)
-            mov(r4, 8)
-            keep_smaller(r4, r5)
-            sub(r5, r4)
-            str_(r5, sp.tokens_left)
-            index(r4, 2, r0)
-            mov(end, r4)
-            ldr(r4, sp.exponent)
+            ldr(r0, sp.batch_start)
+        ldr(r2, sp.number)
+        ldr(r3, sp.unit)
+        ldr(r4, sp.corr)
+        ldr(r5, sp.tokens_end)
+        with repeat("BATCH", ne(r0, r5)):
+            begin_batch()
             put(scaled, 0, by=r5)
             with repeat("TOKEN", ne(r0, end)):
                 mov(r6, largest)
                 ldr(r5, at(r0))
                 sub(r5, r6, r5)
                 lsr(r5, r2)
-                mov(r6, 0)
-                with when(cc(r5, far)):
-                    power()
-                    lsl(r7, r6, 15)
-                    lsr(r7, r5)
-                    add(total, r7)
-                    ldrh(r7, at(r1))
-                    mul(r6, r7)
-                    lsr(r6, r5)
-                    add(scaled, r6)
+                branch(cs(r5, far), "FAR")
+                power()
+                lsl(r7, r6, 15)
+                lsr(r7, r5)
+                add(total, r7)
+                ldrh(r7, at(r1))
+                mul(r6, r7)
+                lsl(r7, 27)
+                lsr(r7, 27)
+                add(r5, r7)
+                lsr(r6, r5)
+                add(scaled, r6)
+                label("WEIGHED")
                 stm(r0, r6)
                 add(r1, 2)
-            str_(r1, sp.scales)
-            # The sum of all weights has up to 46 bits.
+            ldr(r7, sp.units)
+            mov(r6, scaled)
+            stm(r7, r6)
+            str_(r7, sp.units)
+            lsr(r6, 13)
+            bump(sp.scaled, r6, by=r7)
+            # The sum of all weights has up to 46 bits, that of a batch 30.
             mov(r6, total)
-            put(total, 0, by=r7)
-            ldr(r4, sp.sum_low)
-            ldr(r5, sp.sum_high)
-            add(r4, r6)
-            adc(r5, r7)
-            str_(r4, sp.sum_low)
-            str_(r5, sp.sum_high)
-            # The smallest exponent that fits the batch, from the last one on.
-            mov(r5, scaled)
-            ldr(r3, sp.batch_exponent)
+            lsr(r7, r6, 31)
+            with when(ne):
+                carry(sp)
+            ldr(r5, sp.tokens_end)
+        mov(r6, total)
+        carry(sp)
+        ldr(r3, sp.a)
+        str_(r5, a.WHI)
+        str_(r6, a.WLO)
+        # Its bits: at least those of the largest weight.
+        mov(r6, 27)
+        lsr(r5, 11)
+        with repeat("UNIT", ne):
+            add(r6, 1)
+            lsr(r5, 1)
+        point(r4, a.HEAD_DIM)
+        str_(r6, near.UNIT)
+        add(r6, 1)
+        str_(r6, sp.unit)
+        ldr(r0, sp.buffer)
+        locate(r4, a.UNITS, r0)
+        str_(r4, sp.units)
+        put(half, 1 << 19, by=r4)
+        # Reciprocals are those of sums from 131 on, at byte 512, and come for one less.
+        mov(r4, 252)
+        add(r10, r4)
+        put(sp.corr, 0, by=r4)
+        mov(r4, 15)
+        mov(bits, r4)
+        # What all together weigh less than 2^-12 of the sum is left out.
+        ldr(r4, sp.scaled)
+        lsl(r4, 1)
+        ldr(r5, a.N)
+        add(r5, 7)
+        lsr(r5, 3)
+        with repeat("BATCHES", ne):
+            lsr(r4, 1)
+            lsr(r5, 1)
+        str_(r4, sp.least)
+        ldr(r0, sp.batch_start)
+        ldr(r5, sp.tokens_end)
+        with repeat("ROUND", ne(r0, r5)):
+            begin_batch()
+            ldr(r7, sp.units)
+            ldr(r5, at(r7))
+            ldr(r4, sp.least)
+            with when(ls(r5, r4)):
+                # It weighs nothing.
+                mov(r0, end)
+                mov(r4, 2 << 4 | 1)
+                lsl(r4, 20)
+                b("STORE")
+            # The bits of the batch's sum, from those of the last one on.
+            mov(r3, bits)
             with endless("UP", "DOWN"):
                 mov(r6, r5)
                 lsr(r6, r3)
-                branch(ls(r6, 252), "DOWN")
+                branch(eq, "DOWN")
                 add(r3, 1)
-            branch(eq(r3, 0), "FOUND")
             sub(r6, r3, 1)
             mov(r7, r5)
             lsr(r7, r6)
-            branch(cs(r7, 253), "FOUND")
+            branch(ne, "FOUND")
             mov(r3, r6)
             b("DOWN")
+            label("FAR")
+            mov(r6, 0)
+            b("WEIGHED")
             label("FOUND")
-            str_(r3, sp.batch_exponent)
+            mov(bits, r3)
             mov(r1, r5)
-            constant(r4, 1 << 14)
-            with when(ne(r3, 0)):
-                half_of(r2, bits=r3)
+            mov(r4, 0)
+            sub(r3, 15)
+            with when(lt(r3, 0)):
+                # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
+                neg(r4, r3)
+                lsl(r5, r4)
+                mov(r3, 0)
+            lsr(r5, r3)
+            mov(fifteen, r5)
+            lsr(r6, r5, 7)
+            lsr(r7, r6, 6)
+            add(r7, r6)
+            lsl(r6, r7, 1)
+            add(r6, r10)
+            ldrh(r2, at(r6))
+            mul(r5, r2)
+            str_(r5, sp.number)
+            lsl(r2, r4)
+            put(whole, 0, by=r6)
+            lsr(r1, 11)
+            ldr(r4, sp.scaled)
+            with when(hi(r1, r4)):
+                ldr(r6, sp.unit)
+                mov(r1, bits)
+                sub(r6, r1)
+                branch(ge(r6, 27), "WHOLE")
+                b("SPLIT")
+                label("WHOLE")
+            mov(r1, stack)
+            mov(r6, end)
+            sub(r6, r0)
+            branch(ne(r6, 32), "LAST")
+            with repeat("FOUR", ne(r0, end)):
+                ldm(r0, r4, r5, r6, r7)
+                for x in (r4, r5, r6, r7):
+                    small(x)
+                sub(r0, 16)
+                stm(r0, r4, r5, r6, r7)
+            b("ROUNDED")
+            with repeat("LAST", ne(r0, end)):
+                ldr(r4, at(r0))
+                small(r4)
+                stm(r0, r4)
+            label("ROUNDED")
+            mov(r4, whole)
+            lsl(r4, 20)
+            ldr(r5, sp.number)
+            sub(r4, r5)
+            absolute(r4, r3)
+            mov(r5, 5)
+            lsl(r5, 18)
+            with endless("OFF", "SETTLED"):
+                branch(ls(r4, r5), "SETTLED")
+                # Too many were rounded up, or down: the one that moved most is rounded the other way.
+                str_(r4, sp.number)
+                mov(r5, stack)
+                sub(r0, r1)
+                add(r0, r5)
                 mov(r1, 0)
-                ldr(r0, sp.batch_start)
-                mov(r6, end)
-                sub(r6, r0)
-                branch(ne(r6, 32), "LAST")
-                with repeat("FOUR", ne(r0, end)):
-                    ldm(r0, r4, r5, r6, r7)
-                    for x in (r4, r5, r6, r7):
-                        rounded(x)
-                    sub(r0, 16)
-                    stm(r0, r4, r5, r6, r7)
-                b("FACTOR")
-                with repeat("LAST", ne(r0, end)):
-                    ldr(r4, at(r0))
-                    rounded(r4)
-                    stm(r0, r4)
-                label("FACTOR")
-                mov(r4, scaled)
-                sub(r5, r3, 7)
-                with when(pl):
-                    lsr(r4, r5)
-                with otherwise():
-                    neg(r5, r5)
-                    lsl(r4, r5)
-                # reciprocals of the sums from 123 on start at byte 512
-                lsl(r5, r1, 1)
-                add(r5, r10)
-                constant(r6, 512 - 2 * 123)
-                ldrh(r5, at(r5, r6))
-                mul(r4, r5)
-                lsr(r4, 14)
-            ldr(r5, sp.unit)
-            sub(r5, r3)
-            at_most(r5, 31)
-            lsl(r6, r5, 16)
-            orr(r6, r4)
-            ldr(r7, sp.units)
-            stm(r7, r6)
-            str_(r7, sp.units)
+                with repeat("FARTHEST", ne(r0, end)):
+                    ldm(r0, r6)
+                    ldm(r5, r7)
+                    lsl(r6, 20)
+                    sub(r6, r7)
+                    with_sign(r6, r3)
+                    with when(gt(r6, r1)):
+                        mov(r1, r6)
+                        mov(r2, r0)
+                sub(r1, r5, r0)
+                add(r1, r2)
+                sub(r1, 4)
+                sub(r2, 4)
+                mov(r6, 1)
+                orr(r6, r3)
+                ldr(r7, at(r2))
+                sub(r7, r6)
+                str_(r7, at(r2))
+                lsl(r7, 20)
+                str_(r7, at(r1))
+                neg(r6, r6)
+                add(whole, r6)
+                mov(r1, r5)
+                ldr(r4, sp.number)
+                mov(r5, 1)
+                lsl(r5, 20)
+                sub(r4, r5)
+                mov(r5, 5)
+                lsl(r5, 18)
+            mov(r4, fifteen)
+            mov(r5, whole)
+            lsl(r6, r5, 1)
+            add(r6, r10)
+            sub(r6, 2)
+            ldrh(r6, at(r6))
+            mul(r4, r6)
+            lsr(r4, 14)
+            ldr(r6, sp.unit)
+            mov(r7, bits)
+            sub(r6, r7)
+            at_most(r6, 31)
+            b("CORRECT")
+            label("SPLIT")
+            # A quarter of all: two parts, of which the second counts 32nds of the first; what is left over
+            # goes on.
+            add(r7, 1)
+            lsl(r7, 6)
+            str_(r7, sp.number)
+            mov(r4, 0)
+            mov(r1, 0)
+            with repeat("PARTS", ne(r0, end)):
+                ldr(r6, at(r0))
+                lsr(r6, r3)
+                mul(r6, r2)
+                add(r4, r6)
+                lsr(r6, r4, 20)
+                add(whole, r6)
+                lsl(r7, r4, 12)
+                lsr(r7, 27)
+                add(r1, r7)
+                lsl(r7, 16)
+                orr(r6, r7)
+                stm(r0, r6)
+                lsl(r4, 17)
+                lsr(r4, 17)
+            ldr(r4, sp.number)
+            ldr(r6, sp.unit)
+            mov(r7, bits)
+            sub(r6, r7)
             lsl(r1, 7)
             mul(r1, r4)
-            lsr(r1, r5)
-            bump(sp.corr, r1, by=r6)
-            ldr(r1, sp.scales)
-            ldr(r5, sp.tokens_left)
+            lsr(r1, r6)
+            lsr(r1, 5)
+            bump(sp.corr, r1, by=r5)
+            mov(r5, 1)
+            lsl(r5, 8)
+            orr(r6, r5)
+            mov(r5, whole)
+            label("CORRECT")
+            lsl(r5, 7)
+            mul(r5, r4)
+            lsr(r5, r6)
+            lsl(r6, 16)
+            orr(r4, r6)
+            bump(sp.corr, r5, by=r6)
+            label("STORE")
+            ldr(r7, sp.units)
+            stm(r7, r4)
+            str_(r7, sp.units)
+            ldr(r5, sp.tokens_end)
         ldr(r3, sp.a)
-        ldr(r4, sp.sum_low)
-        ldr(r5, sp.sum_high)
-        lsl(r5, 16)
-        lsr(r6, r4, 16)
-        orr(r5, r6)
-        str_(r5, a.WHI)
-        uxth(r4, r4)
-        str_(r4, a.WLO)
         put(a.CORR, sp.corr, by=r4)
     mov(r0, 0)
 
@@ -377,11 +554,29 @@ def av(buffer: Register, same: Register, mask: Register, attend: Register) -> No
     """
     a, run = Array(r3, ATTEND), Array(r4, RUN)
     gap = r12
-    with frame("a buffer column run tokens_left run_left batch_left units sums mask columns_left") as sp:
+
+
+    def codes(split: bool) -> None:
+        ldm(r0, r4, r5)
+        add(r0, gap)
+        weight(r3, split)
+        mov(r6, r4)
+        lane(r6, r8)
+        lsr(r4, 8)
+        lane(r4, r9)
+        mov(r6, r5)
+        lane(r6, r10)
+        lsr(r5, 8)
+        lane(r5, r11)
+
+    with frame(
+        "a buffer column run tokens_left run_left batch_left units sums mask columns_left " + SPLIT
+    ) as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
         str_(r2, sp.mask)
         put(sp.column, 0, by=r4)
+        str_(r4, sp.part)
         with repeat("COLUMN", gt(r5, 8)):
             begin_column(a, 2, sp)
             stm(r4, r6, r7)
@@ -413,20 +608,10 @@ def av(buffer: Register, same: Register, mask: Register, attend: Register) -> No
                         plus(r0, sp.buffer, by=r5)
                         take_run(run.RUN_CODES, run.RUN_COUNT, run.RUN_WORDS, sp)
                     next_part(sp.run_left, sp)
-                    with repeat("TOKEN", ne(r1, lr)):
-                        ldm(r0, r4, r5)
-                        add(r0, gap)
-                        ldm(r1, r3)
-                        mov(r6, r4)
-                        lane(r6, r8)
-                        lsr(r4, 8)
-                        lane(r4, r9)
-                        mov(r6, r5)
-                        lane(r6, r10)
-                        lsr(r5, 8)
-                        lane(r5, r11)
+                    each_token(codes, (gap, 8), sp.run_left, sp, sp.run)
                     ldr(r7, sp.batch_left)
                 unit_of_batch(r7, r4, r3, sp)
+                turn(r4, sp.run_left, sp, by=(r5, r6), run=sp.run)
                 add_lane(r8, 0, 8)
                 add_lane(r9, 4, 12)
                 ldr(r2, sp.columns_left)
@@ -446,8 +631,8 @@ def emit(buffer: Register, attend: Register, out: Register) -> None:
     From int32[WIDTH] at SUMS, CORR, WHI and WLO to SLICE_WIDTH values of `out`: int16 2^-(OUT_SHIFT - BIAS),
     which saturate, or float32 if OUT_SHIFT is 0.
 
-    r0 sums, r1 result, r4 1 / sum of weights, r5 shift down, r7 up, r8 -CORR, r9 half, lr end of the sums;
-    int16: r2 last shift down, r6 up, r12 its half, r10 r11 limits; float32: r10 exponent, r12 shift up
+    r0 sums, r1 result, r4 1 / sum of weights, r8 -CORR, of int16 and r9, half of what is cut, lr end of the
+    sums; int16: r2 last shift down, r6 up, r12 its half, r10 r11 limits; float32: r10 exponent
     """
     a, record = Array(r1, ATTEND), Array(r3, QUERY)
     corr, half, end = r8, r9, lr
@@ -464,36 +649,22 @@ def emit(buffer: Register, attend: Register, out: Register) -> None:
         put(r10, a.OUT_SHIFT, by=r5)
         value_bytes(r3, r5)
         add(r2, r3)
-        # The sum of weights as 16 bits times 2^r5.
+        # The 16 bits that the sum of weights begins with.
         ldr(r3, a.WHI)
         ldr(r4, a.WLO)
+        point(r5, a.HEAD_DIM)
+        ldr(r5, a.on(r5, a.HEAD_DIM).UNIT)
         lsl(r4, 16)
-        mov(r5, 16)
-        with endless("LOW", "HIGH"):
-            lsr(r6, r3, 15)
-            branch(ne, "HIGH")
+        sub(r5, 32)
+        with when(lt(r5, 0)), repeat("LOW", ne):
             add(r4, r4)
             adc(r3, r3)
-            sub(r5, 1)
-        lsr(r6, r3, 16)
-        with when(ne):
-            lsr(r3, 1)
             add(r5, 1)
-            b("HIGH")
+        lsr(r3, r5)
         constant(r6, 1 << 30)
         lsl(r3, 15)
         divide("DIVIDE", r4, r6, r3, bits=16, left=r7)
-        ldr(r6, a.N)
-        add(r5, 3)
-        with repeat("BITS", ne):
-            sub(r5, 1)
-            lsr(r6, 1)
-        mov(r7, 0)
-        with when(lt(r5, 0)):
-            neg(r7, r5)
-            mov(r5, 0)
-        half_of(r6, bits=r5)
-        mov(half, r6)
+        put(half, 1 << 12, by=r5)
         ldr(r6, a.CORR)
         neg(r6, r6)
         mov(corr, r6)
@@ -503,6 +674,7 @@ def emit(buffer: Register, attend: Register, out: Register) -> None:
         mov(r3, r10)
         with when(ne(r3, 0)):
             last_half, most, least = r12, r10, r11
+            add(corr, half)
             mov(r2, 64)
             sub(r2, r3)
             sub(r2, r6)
@@ -526,9 +698,7 @@ def emit(buffer: Register, attend: Register, out: Register) -> None:
             with repeat("SHORT", ne(r0, end)):
                 ldm(r0, r3)
                 add(r3, corr)
-                lsl(r3, r7)
-                add(r3, half)
-                asr(r3, r5)
+                asr(r3, 13)
                 mul(r3, r4)
                 add(r3, last_half)
                 asr(r3, r2)
@@ -540,32 +710,31 @@ def emit(buffer: Register, attend: Register, out: Register) -> None:
                 strh(r3, at(r1))
                 add(r1, 2)
         with otherwise():
-            exponent, up = r10, r12
-            add(r6, 150)
+            exponent = r10
+            add(r6, 154)
             mov(exponent, r6)
-            mov(up, r7)
             with repeat("FLOAT", ne(r0, end)):
                 ldm(r0, r2)
                 add(r2, corr)
-                mov(r3, up)
-                lsl(r2, r3)
-                add(r2, half)
-                asr(r2, r5)
-                mul(r2, r4)
-                branch(eq, "STORE")
+                branch(eq(r2, 0), "STORE")
                 absolute(r2, r3)
                 lsl(r6, r3, 31)
                 mov(r7, exponent)
+                b("ENOUGH")
+                with repeat("MORE", eq):
+                    add(r2, r2)
+                    sub(r7, 1)
+                    label("ENOUGH")
+                    lsr(r3, r2, 27)
+                add(r2, half)
+                lsr(r2, 13)
+                mul(r2, r4)
+                lsr(r2, 4)
                 with endless("ABOVE", "BELOW"):
                     lsr(r3, r2, 24)
                     branch(eq, "BELOW")
                     lsr(r2, 1)
                     add(r7, 1)
-                lsr(r3, r2, 23)
-                with when(eq):
-                    add(r2, r2)
-                    sub(r7, 1)
-                    b("BELOW")
                 lsl(r2, 9)
                 lsr(r2, 9)
                 lsl(r3, r7, 23)
@@ -583,14 +752,14 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
     """Scales of the visible tokens relative to the largest exponent: plain.py's scales, B2.
 
     From float16[SLICES][RUNS][RUN_COUNT] at SCALES or, with `which` 1, VSCALES to uint16[SLICES][N] at
-    KSCALE or VSCALE; the exponent to KEXP or VEXP.
+    KSCALE or VSCALE, of K uint8[SLICES][N] to KDOWN; the exponent to KEXP or VEXP.
 
     LARGEST: r1 largest, r2 scales of the slice, r6 run, r7 runs left; SLICE: r0 scales, r2 result, r6 2^31,
-    r7 17 + exponent, lr end of the run
+    r7 exponent, lr end of the run
     """
     a, run = Array(r3, ATTEND), Array(r6, RUN)
     of_which, run_ = a.on(r4), run.on(r4)
-    with frame("a scales result slices_left which run runs_left", saved=False) as sp:
+    with frame("a scales result slices_left which run runs_left down down_row", saved=False) as sp:
         str_(r3, sp.a)
         str_(r2, sp.which)
         lsl(r4, r2, 2)
@@ -617,18 +786,37 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
                 sub(r7, 1)
             plus(r2, a.SCALE_STRIDE, by=r4)
             bump(sp.slices_left, -1, by=r4)
-        lsr(r1, 10)
+        lsr(r4, r1, 10)
         with when(eq):
-            mov(r1, 1)
+            # Of 11 bits, as the others.
+            mov(r4, 1)
+            branch(eq(r1, 0), "NONE")
+            b("ENOUGH")
+            with repeat("MORE", eq):
+                lsl(r1, 1)
+                sub(r4, 1)
+                label("ENOUGH")
+                lsr(r5, r1, 10)
+            label("NONE")
+        mov(r1, r4)
         ldr(r4, sp.which)
         index(r4, 2, r3)
-        str_(r1, of_which.KEXP)
-        # (1024 + m) << 21 >> 17 + r1 - exponent
         mov(r7, r1)
-        add(r7, 17)
+        add(r1, 10)
+        str_(r1, of_which.KEXP)
+        ldr(r5, sp.which)
+        mov(r4, 0)
+        with when(eq(r5, 0)):
+            point(r4, a.HEAD_DIM)
+            ldr(r4, a.on(r4, a.HEAD_DIM).KDOWN)
+            ldr(r5, a.KSCALE)
+            sub(r4, r5)
+            plus(r4, sp.result, by=r5)
+        str_(r4, sp.down_row)
         constant(r6, 1 << 31)
         put(sp.slices_left, a.SLICES, by=r4)
         with repeat("SLICE", ne):
+            put(sp.down, sp.down_row, by=r4)
             ldr(r2, sp.result)
             begin_runs(a, sp)
             with repeat("RUN", ne):
@@ -649,8 +837,16 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
                     lsr(r4, 1)
                     orr(r4, r6)
                     sub(r5, r7, r5)
+                    label("PLACE")
+                    at_most(r5, 30)
                     label("STORE")
-                    lsr(r4, r5)
+                    ldr(r1, sp.down)
+                    branch(eq(r1, 0), "OF_V")
+                    strb(r5, at(r1))
+                    add(r1, 1)
+                    str_(r1, sp.down)
+                    lsr(r4, 21)
+                    label("NUMBER")
                     strh(r4, at(r2))
                     add(r2, 2)
                 bump(sp.runs_left, -1, by=r4)
@@ -660,13 +856,31 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
             ldr(r4, sp.result)
             plus(r4, a.SCALE_ROW, by=r5)
             str_(r4, sp.result)
+            ldr(r4, sp.down_row)
+            with when(ne(r4, 0)):
+                lsr(r5, 1)
+                add(r4, r5)
+                str_(r4, sp.down_row)
             bump(sp.slices_left, -1, by=r4)
         b("END")
+        label("OF_V")
+        branch(eq(r4, 0), "NUMBER")
+        lsr(r4, 16)
+        add(r4, r5)
+        add(r4, 1)
+        b("NUMBER")
         label("TINY")
-        lsl(r4, 4)
-        mov(r5, r7)
-        sub(r5, 18)
-        b("STORE")
+        branch(eq(r4, 0), "STORE")
+        lsl(r4, 21)
+        sub(r5, r7, 1)
+        b("TOP")
+        with repeat("UP", pl):
+            lsl(r4, 1)
+            add(r5, 1)
+            label("TOP")
+            mov(r1, r4)
+            cmp(r1, 0)
+        b("PLACE")
         label("END")
     mov(r0, 0)
 
@@ -990,7 +1204,7 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
             ldr(r4, sp.most)
             lsl(r6, r4, 7)
             sub(r4, r6, r4)
-            constant(r2, 1 << 15)
+            constant(r2, 1 << 19)
             mov(r7, 0)
             sub(r7, 1)
             with repeat("DOTS", gt(r6, r2)):

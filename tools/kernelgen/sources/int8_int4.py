@@ -18,12 +18,15 @@ def av(buffer: Register, same: Register, mask: Register, attend: Register) -> No
     a, run = Array(r3, ATTEND), Array(r4, V_RUN)
     near = a.on(r7, a.HEAD_DIM)
     gap = r12
-    with frame("a buffer column run tokens_left run_left batch_left units sums mask columns_left") as sp:
+    with frame(
+        "a buffer column run tokens_left run_left batch_left units sums mask columns_left " + SPLIT
+    ) as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
         two_lanes(r2, 15 << 4, by=r4)
         str_(r2, sp.mask)
         put(sp.column, 0, by=r4)
+        str_(r4, sp.part)
         with repeat("COLUMN", gt(r5, 4)):
             begin_column(a, 3, sp)
             for _ in range(4):
@@ -54,9 +57,9 @@ def av(buffer: Register, same: Register, mask: Register, attend: Register) -> No
                         plus(r0, sp.buffer, by=r5)
                         take_run(run.V_RUN_CODES, run.V_RUN_COUNT, run.V_RUN_WORDS, sp)
                     next_part(sp.run_left, sp)
-                    nibbles_of_tokens()
+                    each_token(nibbles, (gap, 4), sp.run_left, sp, sp.run)
                     ldr(r7, sp.batch_left)
-                end_nibbles(sp)
+                end_nibbles(sp.run_left, sp, sp.run)
             bump(sp.column, 4, by=r4)
             ldr(r5, sp.columns_left)
     mov(r0, 0)
