@@ -721,7 +721,7 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
                 w = int(ptr16(((d & 255) << 1) + int(tables))[0])
                 d = d >> 8
                 lo += w << 15 >> d
-                w = w * f[0] >> (d + (f[0] & 31))
+                w = w * f[0] >> (f[0] & 31) >> d
                 total += w
             y[0] = w
             y = ptr32(int(y) + 4)
