@@ -156,19 +156,19 @@ def cases():
         "2^30 bytes",
         BadArgument,
         ("lower window", "bytes"),
-        lambda b: KVCache(shape(layers=1024, window=1 << 18)),
+        lambda b: KVCache(shape(layers=1024, heads=16, kv_heads=16, window=1 << 15)),
     )
     case(
         "2^30 bytes of capacity",
         BadArgument,
         ("lower capacity", "bytes"),
-        lambda b: KVCache(shape(layers=1024, capacity=1 << 18)),
+        lambda b: KVCache(shape(layers=1024, heads=16, kv_heads=16, capacity=1 << 15)),
     )
     case(
-        "2^19 + 1 tokens at once",
+        "2^16 + 1 tokens at once",
         BadArgument,
-        ("524288", "lower window"),
-        lambda b: KVCache(shape(layers=1, window=1 << 19, sinks=1)),
+        ("65536", "lower window"),
+        lambda b: KVCache(shape(layers=1, window=1 << 16, sinks=1)),
     )
     case("a codec there is none of", BadArgument, ("float8", "int8"), lambda b: shape(codec="float8"))
     case("group of float16", BadArgument, ("group 4", "float16"), lambda b: shape(codec="float16", group=4))

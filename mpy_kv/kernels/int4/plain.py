@@ -291,7 +291,7 @@ def scales(buf, same, which, a):
                 if m:  # a power of two, unless seal_keys() has failed
                     tops.append(e)
                     e -= a[_FINER]
-                sealed.append((m, e))
+                sealed.append((m, e, 0))
         rows.append((row, sealed))
     top = max(tops or [1])
     a[_KEXP + which] = top + DENORMAL
@@ -309,7 +309,7 @@ def scales(buf, same, which, a):
                 put16(buf, center, step + (-low if negative else low) & 0xFFFF)
                 center += 2
             else:
-                put_relative(buf, a, s, t, x, top, which)
+                put_relative(buf, a, s, t, x[:2], top, which)
     return 0
 
 
