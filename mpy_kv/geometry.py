@@ -180,11 +180,11 @@ class Geometry:
         self.query_words = 4 * self.slices + 2 * self.slices * _up(self.slice_width, 8)
         self.query_bytes = 16 + self.query_sets * self.query_words
         self.at_scores = at
-        at += 4 * m
+        at += _up(4 * m, 4 * BATCH)
         self.at_dots = self.at_scores  # with one slice a score may overwrite its own dot
         if self.slices > 1:
             self.at_dots = at
-            at += 4 * m
+            at += _up(4 * m, 4 * BATCH)
         if self.codec == "float16":
             at += 1024  # tables by which its kernels read a number
         self.at_kscale = at

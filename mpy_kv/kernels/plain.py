@@ -471,9 +471,10 @@ def weights(buf, same, tables, a):
     total = scaled = 0
     for b in range(0, n, _BATCH):
         whole = 0
-        for i in range(b, min(b + _BATCH, n)):
-            d = a[_MAX] - get32(buf, a[_SCORES] + 4 * i) >> down
-            t = d * m >> e
+        for i in range(b, b + _BATCH):
+            t = 7168  # zeros make the last batch whole
+            if i < n:
+                t = (a[_MAX] - get32(buf, a[_SCORES] + 4 * i) >> down) * m >> e
             u = 0
             if t < 7168:
                 x = get16(buf, a[_VSCALE] + a[_SLICE] * a[_SCALE_ROW] + 2 * i)
@@ -494,7 +495,7 @@ def weights(buf, same, tables, a):
         if whole <= least:
             put32(buf, a[_UNITS] + 4 * (b // _BATCH), _NOTHING << 24 | 1 << 20)
             continue
-        at = range(a[_DOTS] + 4 * b, a[_DOTS] + 4 * min(b + _BATCH, n), 4)
+        at = range(a[_DOTS] + 4 * b, a[_DOTS] + 4 * (b + _BATCH), 4)
         r = min(unit + 1 - count_bits(whole), 31)
         split = whole >> 11 > scaled and r < 27  # a quarter of all
         ps, factor = _small([get32(buf, i) for i in at], whole, split)

@@ -336,8 +336,8 @@ def weights(r0, r1, r2, r3):
     # r1 weights with 20 bits behind the point, r2 what makes weights such, r3 their shift down, r8 half
     # of 1 of those, r9 the batch's first 15 bits, r10 reciprocals, r11 sum of small weights, of a batch
     # that is split the first parts', r12 bits of the batch's sum
-    # Instructions of inner loops: DIVIDE 8, COPY 4, TOKEN 27, UNIT 3, BATCHES 3, UP 5, DOWN 6, FOUR 29,
-    # LAST 10, FARTHEST 12, PARTS 16
+    # Instructions of inner loops: DIVIDE 8, COPY 4, TOKEN 27, ZERO 3, UNIT 3, BATCHES 3, UP 5, DOWN 6,
+    # FOUR 29, FARTHEST 12, PARTS 16
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -450,11 +450,11 @@ def weights(r0, r1, r2, r3):
     label(BATCH)
     mov(r6, r0)
     add(r6, 32)
-    cmp(r5, r6)
-    bcs(L5)
-    mov(r6, r5)
-    label(L5)
     mov(r14, r6)
+    cmp(r5, r6)
+    bge(L5)
+    mov(r14, r5)
+    label(L5)
     mov(r5, 0)
     mov(r12, r5)
     label(TOKEN)
@@ -514,6 +514,17 @@ def weights(r0, r1, r2, r3):
     data(2, 0x9D0E)  # ldr r5, [sp, 56]  sum_high
     add(r5, r5, r7)
     data(2, 0x950E)  # str r5, [sp, 56]  sum_high
+    mov(r3, 0)
+    data(2, 0x9C11)  # ldr r4, [sp, 68]  batch_start
+    sub(r4, r4, r0)
+    mov(r7, 31)
+    and_(r4, r7)
+    beq(L7)
+    label(ZERO)
+    data(2, 0xC008)  # stm r0!, {r3}
+    sub(r4, 4)
+    bne(ZERO)
+    label(L7)
     data(2, 0x9B08)  # ldr r3, [sp, 32]  a
     str(r5, [r3, 92])  # WHI
     str(r6, [r3, 96])  # WLO
@@ -539,7 +550,7 @@ def weights(r0, r1, r2, r3):
     data(2, 0x44A2)  # add r10, r4
     mov(r4, 0)
     data(2, 0x940D)  # str r4, [sp, 52]  corr
-    mov(r4, 15)
+    mov(r4, 27)
     mov(r12, r4)
     data(2, 0x9C0F)  # ldr r4, [sp, 60]  scaled
     lsl(r4, r4, 1)
@@ -556,10 +567,6 @@ def weights(r0, r1, r2, r3):
     label(ROUND)
     mov(r6, r0)
     add(r6, 32)
-    cmp(r5, r6)
-    bcs(L7)
-    mov(r6, r5)
-    label(L7)
     mov(r14, r6)
     data(2, 0x9F0B)  # ldr r7, [sp, 44]  units
     ldr(r5, [r7, 0])
@@ -625,10 +632,6 @@ def weights(r0, r1, r2, r3):
     label(WHOLE)
     label(L10)
     mov(r1, r13)
-    mov(r6, r14)
-    sub(r6, r6, r0)
-    cmp(r6, 32)
-    bne(LAST)
     label(FOUR)
     data(2, 0xC8F0)  # ldm r0!, {r4, r5, r6, r7}
     lsr(r4, r3)
@@ -659,19 +662,6 @@ def weights(r0, r1, r2, r3):
     data(2, 0xC0F0)  # stm r0!, {r4, r5, r6, r7}
     data(2, 0x4570)  # cmp r0, lr
     bne(FOUR)
-    b(ROUNDED)
-    label(LAST)
-    ldr(r4, [r0, 0])
-    lsr(r4, r3)
-    mul(r4, r2)
-    data(2, 0xC110)  # stm r1!, {r4}
-    data(2, 0x4444)  # add r4, r8
-    lsr(r4, r4, 20)
-    data(2, 0x44A3)  # add r11, r4
-    data(2, 0xC010)  # stm r0!, {r4}
-    data(2, 0x4570)  # cmp r0, lr
-    bne(LAST)
-    label(ROUNDED)
     mov(r4, r11)
     lsl(r4, r4, 20)
     data(2, 0x9D12)  # ldr r5, [sp, 72]  number
@@ -794,7 +784,7 @@ def weights(r0, r1, r2, r3):
     data(2, 0x970B)  # str r7, [sp, 44]  units
     data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
     cmp(r0, r5)
-    beq(L13)
+    bge(L13)
     b(ROUND)
     label(L13)
     data(2, 0x9B08)  # ldr r3, [sp, 32]  a

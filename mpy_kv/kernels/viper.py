@@ -711,56 +711,57 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         left -= n
         total = 0
         while n:
-            d = int(y[0])
             if _WIDE:
-                d = d << 32 >> 32
-            d = (top - d) >> down
+                d = (top - (int(y[0]) << 32 >> 32)) >> down
+            else:
+                d = (top - int(y[0])) >> down
             w = 0
             if d < far:
                 d = d * m >> e
                 w = int(ptr16(((d & 255) << 1) + int(tables))[0])
                 d = d >> 8
-                lo += w << 15 >> d
-                w = w * f[0] >> (f[0] & 31) >> d
+                lo = (w << 15 >> d) + lo
+                w = f[0] * w >> (f[0] & 31) >> d
                 total += w
             y[0] = w
             y = ptr32(int(y) + 4)
             f = ptr16(int(f) + 2)
             n -= 1
-        hi += lo >> 16
+        hi = (lo >> 16) + hi
         lo = lo & 0xFFFF
         sh[0] = total
         sh = ptr32(int(sh) + 4)
-        scaled += total >> 13
+        scaled = (total >> 13) + scaled
     a[_WHI] = hi
     a[_WLO] = lo
     unit = 27  # bits of the sum: at least those of the largest weight
     while hi >> (unit - 16):
         unit += 1
+    # Zeros make the last batch whole.
+    n = 0 - int(a[_N]) & 7
+    while n:
+        y[0] = 0
+        y = ptr32(int(y) + 4)
+        n -= 1
     y = ptr32(int(a) + 4 * _UNIT)
     y[0] = unit
     y = ptr32(base + int(a[_DOTS]))
     sh = ptr32(base + int(a[_UNITS]))
-    left = int(a[_N])
+    left = (int(a[_N]) + 7) >> 3
     # What all together weigh less than 2^-12 of the sum is left out.
     least = scaled << 1
-    n = (left + 7) >> 3
+    n = left
     while n:
         least = least >> 1
         n = n >> 1
     corr = 0
     half = 1 << 19
-    x = 15
+    x = 27
     while left:
-        k = 8
-        if left < 8:
-            k = left
-        left -= k
+        left -= 1
         total = int(sh[0])
-        if total <= least:
-            sh[0] = 0x2100000
-            y = ptr32(int(y) + (k << 2))
-        else:
+        c = 0x2100000  # weighs nothing
+        if total > least:
             # Its bits; neighbours are alike, so start from the last one.
             while total >> x:
                 x += 1
@@ -769,100 +770,83 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
             down = unit + 1 - x
             if down > 31:
                 down = 31
-            split = 0
-            if total >> 11 > scaled:
-                if down < 27:
-                    split = 1
+            # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
             e = x - 15
-            up = 0
+            d = 0
             if e < 0:
-                # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
-                up = 0 - e
-                total = total << up
+                d = 0 - e
                 e = 0
-            total = total >> e
-            far = (total >> 7) + 1
-            far += (far - 1) >> 6
+            f = ptr16(e)
+            e = total << d >> e
+            c = (e >> 7) + 1
+            c += (c - 1) >> 6
             # Byte 512: reciprocals of the sums from 131 on.
-            m = int(ptr16((far << 1) + int(tables) + 250)[0])
-            off = 0 - total * m
-            m = m << up
-            w = 0
-            if split:
+            m = int(ptr16((c << 1) + int(tables) + 250)[0])
+            off = e * m
+            m = m << d
+            if total >> 11 > scaled and down < 27:
                 # A quarter of all. Two parts, of which the second counts 32nds of the first; what is left
                 # over goes on.
-                c = far << 6
-                d = 0
-                n = 0
-                while k:
-                    d += (int(y[0]) >> e) * m
+                c = c << 6
+                p = y
+                w = d = k = 0
+                n = 8
+                while n:
+                    d += (p[0] >> int(f)) * m
                     w += d >> 20
-                    n += d >> 15 & 31
-                    y[0] = (d >> 20) | ((d >> 15 & 31) << 16)
+                    k += d >> 15 & 31
+                    p[0] = (d >> 20) | ((d >> 15 & 31) << 16)
                     d = d & 32767
-                    y = ptr32(int(y) + 4)
-                    k -= 1
-                corr += (n << 7) * c >> (down + 5)
+                    p = ptr32(int(p) + 4)
+                    n -= 1
+                corr += (k << 7) * c >> (down + 5)
+                k = 1 << 24
             else:
-                # A weight as a small one with 20 bits behind the point, and the sum of those, rounded.
-                n = k
-                if n == 8:
-                    y[0] = (y[0] >> e) * m
-                    y[1] = (y[1] >> e) * m
-                    y[2] = (y[2] >> e) * m
-                    y[3] = (y[3] >> e) * m
-                    y[4] = (y[4] >> e) * m
-                    y[5] = (y[5] >> e) * m
-                    y[6] = (y[6] >> e) * m
-                    y[7] = (y[7] >> e) * m
-                    w = (y[0] + half >> 20) + (y[1] + half >> 20) + (y[2] + half >> 20) + (y[3] + half >> 20)
-                    w += (y[4] + half >> 20) + (y[5] + half >> 20) + (y[6] + half >> 20) + (y[7] + half >> 20)
-                else:
-                    while n:
-                        y[0] = (y[0] >> e) * m
-                        w += y[0] + half >> 20
-                        y = ptr32(int(y) + 4)
-                        n -= 1
-                    y = ptr32(int(y) - (k << 2))
+                # A weight as a small one with 20 bits behind the point and half of one, to round it.
+                y[0] = (y[0] >> int(f)) * m + half
+                y[1] = (y[1] >> int(f)) * m + half
+                y[2] = (y[2] >> int(f)) * m + half
+                y[3] = (y[3] >> int(f)) * m + half
+                y[4] = (y[4] >> int(f)) * m + half
+                y[5] = (y[5] >> int(f)) * m + half
+                y[6] = (y[6] >> int(f)) * m + half
+                y[7] = (y[7] >> int(f)) * m + half
+                w = (y[0] >> 20) + (y[1] >> 20) + (y[2] >> 20) + (y[3] >> 20)
+                w = (y[4] >> 20) + (y[5] >> 20) + (y[6] >> 20) + (y[7] >> 20) + w
                 # Where too many were rounded up, or down, those that moved most are rounded the other way.
-                d = (w << 20) + off
-                one = 1 << 20
+                d = (w << 20) - off
+                one = 1
+                off = 0xFFFFF
                 if d < 0:
                     d = 0 - d
-                    one = 0 - one
+                    one = 0 - 1
+                    off = 0
                 while d > 0x140000:
                     c = 0
-                    n = k
+                    n = 32
                     while n:
-                        n -= 1
-                        up = int(ptr32(int(y) + (n << 2))[0])
-                        up = (up + half >> 20 << 20) - up
-                        if one < 0:
-                            up = 0 - up
-                        if up >= c:
-                            c = up
-                            far = int(y) + (n << 2)
-                    ptr32(far)[0] = (int(ptr32(far)[0]) + half >> 20 << 20) - one
-                    w -= one >> 20
+                        n -= 4
+                        k = int(ptr32(int(y) + n)[0]) & 0xFFFFF ^ off
+                        if k >= c:
+                            c = k
+                            p = ptr32(int(y) + n)
+                    p[0] = (((p[0] >> 20) - one) << 20) + half
+                    w -= one
                     d -= 0x100000
-                c = total * int(ptr16((w << 1) + int(tables) + 250)[0]) >> 14
-                if k == 8:
-                    y[0] = y[0] + half >> 20
-                    y[1] = y[1] + half >> 20
-                    y[2] = y[2] + half >> 20
-                    y[3] = y[3] + half >> 20
-                    y[4] = y[4] + half >> 20
-                    y[5] = y[5] + half >> 20
-                    y[6] = y[6] + half >> 20
-                    y[7] = y[7] + half >> 20
-                    y = ptr32(int(y) + 32)
-                    k = 0
-                while k:
-                    y[0] = y[0] + half >> 20
-                    y = ptr32(int(y) + 4)
-                    k -= 1
-            sh[0] = c + (down << 16) + (split << 24)
-            corr += (w << 7) * c >> down
+                c = e * int(ptr16((w << 1) + int(tables) + 250)[0]) >> 14
+                y[0] = y[0] >> 20
+                y[1] = y[1] >> 20
+                y[2] = y[2] >> 20
+                y[3] = y[3] >> 20
+                y[4] = y[4] >> 20
+                y[5] = y[5] >> 20
+                y[6] = y[6] >> 20
+                y[7] = y[7] >> 20
+                k = 0
+            corr = ((w << 7) * c >> down) + corr
+            c = (down << 16) + k + c
+        y = ptr32(int(y) + 32)
+        sh[0] = c
         sh = ptr32(int(sh) + 4)
     a[_CORR] = corr
     return 0

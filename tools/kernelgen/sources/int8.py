@@ -218,10 +218,9 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
     half, fifteen, whole, bits = r8, r9, r11, r12
 
     def begin_batch() -> None:
-        """Its end, of which r5 is that of all at most; r6 is used."""
+        """Its end, to r6 too."""
         mov(r6, r0)
         add(r6, 32)
-        keep_smaller(r6, r5)
         mov(end, r6)
 
     def carry(sp: Frame) -> None:
@@ -289,6 +288,8 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
         ldr(r5, sp.tokens_end)
         with repeat("BATCH", ne(r0, r5)):
             begin_batch()
+            with when(lt(r5, r6)):
+                mov(end, r5)
             put(scaled, 0, by=r5)
             with repeat("TOKEN", ne(r0, end)):
                 mov(r6, largest)
@@ -324,6 +325,16 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
             ldr(r5, sp.tokens_end)
         mov(r6, total)
         carry(sp)
+        # Zeros make the last batch whole.
+        mov(r3, 0)
+        ldr(r4, sp.batch_start)
+        sub(r4, r0)
+        mov(r7, 31)
+        and_(r4, r7)
+        with when(ne):
+            with repeat("ZERO", ne):
+                stm(r0, r3)
+                sub(r4, 4)
         ldr(r3, sp.a)
         str_(r5, a.WHI)
         str_(r6, a.WLO)
@@ -345,7 +356,7 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
         mov(r4, 252)
         add(r10, r4)
         put(sp.corr, 0, by=r4)
-        mov(r4, 15)
+        mov(r4, 27)
         mov(bits, r4)
         # What all together weigh less than 2^-12 of the sum is left out.
         ldr(r4, sp.scaled)
@@ -359,7 +370,7 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
         str_(r4, sp.least)
         ldr(r0, sp.batch_start)
         ldr(r5, sp.tokens_end)
-        with repeat("ROUND", ne(r0, r5)):
+        with repeat("ROUND", lt(r0, r5)):
             begin_batch()
             ldr(r7, sp.units)
             ldr(r5, at(r7))
@@ -418,21 +429,12 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
                 b("SPLIT")
                 label("WHOLE")
             mov(r1, stack)
-            mov(r6, end)
-            sub(r6, r0)
-            branch(ne(r6, 32), "LAST")
             with repeat("FOUR", ne(r0, end)):
                 ldm(r0, r4, r5, r6, r7)
                 for x in (r4, r5, r6, r7):
                     small(x)
                 sub(r0, 16)
                 stm(r0, r4, r5, r6, r7)
-            b("ROUNDED")
-            with repeat("LAST", ne(r0, end)):
-                ldr(r4, at(r0))
-                small(r4)
-                stm(r0, r4)
-            label("ROUNDED")
             mov(r4, whole)
             lsl(r4, 20)
             ldr(r5, sp.number)
