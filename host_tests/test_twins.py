@@ -144,7 +144,9 @@ def test_files_with_native_code_are_known() -> None:
     # Kernels are loaded, and refused, by port.load_native.
     kernels = {path for path in native if path.endswith(("/viper.py", "/thumb.py"))}
     installing = {
-        file: text for file in PACKAGE.rglob("__init__.py") if "_port.install" in (text := file.read_text())
+        file: text
+        for file in PACKAGE.rglob("__init__.py")
+        if ".undecorated import" in (text := file.read_text())
     }
     unknown = []
     for path in sorted(native - kernels):

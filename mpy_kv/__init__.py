@@ -18,7 +18,9 @@ from . import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
-    _port.install_all(
+    from .undecorated import install_all
+
+    install_all(
         "mpy_kv",
         __file__[: __file__.rfind("/") + 1],
         (

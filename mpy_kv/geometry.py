@@ -191,8 +191,6 @@ class Geometry:
         at += _up(self.slices * self.scale_row, 4)
         self.at_vscale = at
         at += _up(self.slices * self.scale_row, 4)
-        self.at_kdown = at
-        at += _up(self.slices * m, 4)
         self.at_units = at
         at += 4 * ((m + BATCH - 1) // BATCH)
         self.at_sums = at

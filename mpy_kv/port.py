@@ -5,7 +5,7 @@ Used at import and construction only; nothing here runs per token.
 The package is written for 32-bit boards. Three kinds of interpreter need a different text of the same
 source, made here at import by literal replacement, so that there is one source to read and test:
 - 64-bit words (the unix port): viper products must be cut to 32 bits, see sources.py;
-- no native emitter (webassembly): `@micropython.native` does not compile, see `install`;
+- no native emitter (webassembly): `@micropython.native` does not compile, see undecorated.py;
 - CPython: no `micropython` module at all, see mpy_kv/cpython.py.
 """
 
@@ -80,26 +80,3 @@ def load_native(path, package=None, skip=()):
                 # What stays is then put beside what is there, and not behind the litter of compiling.
                 gc.collect()
     return names
-
-
-def install_all(package, folder, names):
-    """install() of modules of a package whose files lie below `folder` (ends in /), in that order."""
-    for name in names:
-        install(package + "." + name, folder + name.replace(".", "/") + ".py")
-
-
-class _Names:
-    """Stands in for a module in sys.modules."""
-
-
-def install(name, path):
-    """Import module `name` from the file `path` with its native decorators left out."""
-    with open(path) as f:
-        text = f.read()
-    names = {"__name__": name, "__file__": path, "ptr32": lambda array: array}
-    exec(text.replace("@micropython.native", "").replace("@micropython.viper", ""), names)
-    module = _Names()
-    for key in names:
-        setattr(module, key, names[key])
-    sys.modules[name] = module
-    return module

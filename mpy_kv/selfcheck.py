@@ -28,10 +28,10 @@ _SHAPES = (
     (1, 4, 2, 8, 11, 2, None, True),
     (1, 2, 1, 12, 9, 0, 4, False),
     (1, 2, 2, 6, 3, 1, None, False),
-    (1, 1, 1, 1, 41, 0, None, False),
+    (1, 1, 1, 1, 25, 0, None, False),
 )
 # A window of more tokens is full of weights of like size, and attended at the end.
-_WIDE = 40
+_WIDE = 24
 
 
 def noise(count, seed, amplitude):

@@ -156,7 +156,6 @@ def attention(g, first, runs=3):
     a[P.DOTS] = first + g.at_dots
     a[P.KSCALE] = first + g.at_kscale
     a[P.VSCALE] = first + g.at_vscale
-    a[P.KDOWN] = first + g.at_kdown
     a[P.SCALE_ROW] = g.scale_row
     a[P.UNITS] = first + g.at_units
     a[P.SUMS] = first + g.at_sums

@@ -12,4 +12,6 @@ from .. import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # As mpy_kv/__init__.py does.
-    _port.install_all("mpy_kv.admission", __file__[: __file__.rfind("/") + 1], ("predictor", "admission"))
+    from ..undecorated import install_all
+
+    install_all("mpy_kv.admission", __file__[: __file__.rfind("/") + 1], ("predictor", "admission"))

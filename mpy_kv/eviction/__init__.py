@@ -31,11 +31,13 @@ def module(name):
     if _port.MICROPYTHON and not _port.EMITTER:
         import sys
 
+        from ..undecorated import install
+
         # As mpy_kv/__init__.py does; after those that a module takes transitions from.
         for each in ("fifo", "lfu", file):
             if "mpy_kv.eviction." + each not in sys.modules:
                 here = __file__[: __file__.rfind("/") + 1]
-                _port.install("mpy_kv.eviction." + each, here + each + ".py")
+                install("mpy_kv.eviction." + each, here + each + ".py")
         return sys.modules[full]
     return __import__(full, None, None, ("x",))
 

@@ -15,7 +15,7 @@ VSCALES = 8  # offset, by head: V scales of this head's first slice, slot 0
 SCALE_STRIDE = 9  # bytes, by setup: from one group's scales to the next group's
 SCORES = 10  # offset, by setup: int32[N]
 DOTS = 11  # offset, by setup: int32[N]: dots, then small weights; = SCORES with one slice
-KSCALE = 12  # offset, by setup: uint16[SLICES][max_visible], 11 bits of each scale, see KDOWN
+KSCALE = 12  # offset, by setup: uint16[SLICES][max_visible], scales relative to the largest exponent
 VSCALE = 13  # offset, by setup: uint16[SLICES][max_visible], scales relative to the largest exponent
 SCALE_ROW = 14  # bytes, by setup: of one such row
 UNITS = 15  # offset, by setup: uint32[batches]: factor | shift << 16 | split << 24
@@ -45,12 +45,11 @@ QUERY_SET = 38  # bytes, by setup: of one set in a query record
 V_ROW = 39  # bytes, by setup: as ROW, of V
 V_WIDTH = 40  # bytes, by setup: as WIDTH, of V
 V_RUNS = 41  # bytes, by setup: offset in `a` of V's own runs, see V_RUN_CODES; 0: as K's
-KDOWN = 42  # offset, by setup: uint8[SLICES][max_visible], how far a K scale's exponent is below the largest
-VARIED = 43  # flag, by scales(), of floats: 1: a key is read relative to an exponent of its own
-UNIT = 44  # bits, by weights(): of their sum: sums have the unit 2^(UNIT - 21)
-QUERIES = 45  # offset, by setup: first query record
-RUN = 46  # runs, by look: oldest first, see RUN_CODES: the sinks, and a ring in two parts
-A_COUNT = 58
+VARIED = 42  # flag, by scales(), of floats: 1: a key is read relative to an exponent of its own
+UNIT = 43  # bits, by weights(): of their sum: sums have the unit 2^(UNIT - 21)
+QUERIES = 44  # offset, by setup: first query record
+RUN = 45  # runs, by look: oldest first, see RUN_CODES: the sinks, and a ring in two parts
+A_COUNT = 57
 # A run of consecutive slots, from RUN on in `a`: 32-bit words.
 RUN_CODES = 0  # bytes, by look: from slot 0's codes to the first slot's
 RUN_SCALES = 1  # bytes, by look: from slot 0's scales to the first slot's

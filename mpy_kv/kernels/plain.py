@@ -65,10 +65,9 @@ _SETS = const(34)
 _Q_SHIFT = const(35)
 _HEADS = const(37)
 _QUERY_SET = const(38)
-_KDOWN = const(42)
-_UNIT = const(44)
-_QUERIES = const(45)
-_RUN = const(46)
+_UNIT = const(43)
+_QUERIES = const(44)
+_RUN = const(45)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
 _RUN_SINKS = const(3)
@@ -98,9 +97,11 @@ _LAYER_V_SHIFT = const(2)
 _LAYER_WORDS = const(3)
 # end of fields
 
-_BATCH = 8
-_SPLIT, _NOTHING = 1, 2  # of a batch: it has two parts; it weighs nothing
-_MOST_OFF = 5 << 18  # of the sum of a batch's small weights, in 2^-20
+_BATCH = const(8)
+# Kinds of a batch: it has two parts; it weighs nothing.
+_SPLIT = const(1)
+_NOTHING = const(2)
+_MOST_OFF = const(5 << 18)  # of the sum of a batch's small weights, in 2^-20
 
 
 def get16(buf, at):
@@ -321,13 +322,10 @@ def scale_of(h):
 
 
 def put_relative(buf, a, s, t, scale, top, which):
-    """The scale of slice s of token t relative to those of exponent `top`: its 11 bits, and how far its
-    exponent is below, d. Of V both are one number, m << 5 | d + 1, for weights(), B2."""
+    """The scale of slice s of token t relative to those of exponent `top`, B2: 11 bits << 5 | how far its
+    exponent is below, of V one more."""
     m, e = scale
-    d = min(top - e, 30) if m else 0
-    put16(buf, a[_KSCALE + which] + s * a[_SCALE_ROW] + 2 * t, m << 5 | d + 1 if which and m else m)
-    if not which:
-        buf[a[_KDOWN] + s * (a[_SCALE_ROW] >> 1) + t] = d
+    put16(buf, a[_KSCALE + which] + s * a[_SCALE_ROW] + 2 * t, m << 5 | min(top - e, 30) + which if m else 0)
 
 
 def scales(buf, same, which, a):
@@ -393,19 +391,14 @@ def score(buf, same, spare, a):
     r = get32(buf, a[_QUERY] + 4 * _QUERY_DOWN)
     top = -(1 << 31)
     for t in range(a[_N]):
-        m = get16(buf, a[_KSCALE] + s * a[_SCALE_ROW] + 2 * t)
-        d = buf[a[_KDOWN] + s * (a[_SCALE_ROW] >> 1) + t]
-        y = (get32(buf, a[_DOTS] + 4 * t) >> r) * m >> d  # B3
+        scale = get16(buf, a[_KSCALE] + s * a[_SCALE_ROW] + 2 * t)
+        y = (get32(buf, a[_DOTS] + 4 * t) >> r) * (scale >> 5) >> (scale & 31)  # B3
         if s:
             y += get32(buf, a[_SCORES] + 4 * t)
         put32(buf, a[_SCORES] + 4 * t, y)
         top = max(top, y)
     a[_MAX] = top
     return 0
-
-
-def _fifteen(x, bits):
-    return x >> bits - 15 if bits > 15 else x << 15 - bits
 
 
 def _small(us, whole, split):
@@ -417,14 +410,13 @@ def _small(us, whole, split):
     and behind 16 bits are 32nds of the unit, each with what the one before it left over.
     """
     bits = count_bits(whole)
-    fifteen = _fifteen(whole, bits)
+    fifteen = whole << 15 >> bits
     step = (fifteen >> 7) + 1
     step += step - 1 >> 6  # 131..259
     inverse = TABLES[FRACTION + step - LEAST_SUM]
-    zs = [_fifteen(u, bits) * inverse for u in us]
-    ps = []
+    zs = [(u << 15 >> bits) * inverse for u in us]
     if split:
-        left = 0
+        ps, left = [], 0
         for z in zs:
             left += z
             ps.append(left >> 20 | (left >> 15 & 31) << 16)
@@ -489,23 +481,20 @@ def weights(buf, same, tables, a):
     a[_UNIT] = unit = count_bits(total)
     # What all together weigh less than 2^-12 of the sum is left out.
     least = scaled << 1 >> count_bits((n + 7) // 8)
-    corr = 0
     for b in range(0, n, _BATCH):
-        whole = get32(buf, a[_UNITS] + 4 * (b // _BATCH))
-        if whole <= least:
-            put32(buf, a[_UNITS] + 4 * (b // _BATCH), _NOTHING << 24 | 1 << 20)
-            continue
-        at = range(a[_DOTS] + 4 * b, a[_DOTS] + 4 * (b + _BATCH), 4)
-        r = min(unit + 1 - count_bits(whole), 31)
-        split = whole >> 11 > scaled and r < 27  # a quarter of all
-        ps, factor = _small([get32(buf, i) for i in at], whole, split)
-        for i, p in zip(at, ps):
-            put32(buf, i, p)
-        put32(buf, a[_UNITS] + 4 * (b // _BATCH), factor | r << 16 | (_SPLIT << 24 if split else 0))
-        corr += (sum([p & 0xFFFF for p in ps]) << 7) * factor >> r
-        if split:
-            corr += (sum([p >> 16 for p in ps]) << 7) * factor >> r + 5
-    a[_CORR] = corr
+        at = a[_UNITS] + 4 * (b // _BATCH)
+        whole = get32(buf, at)
+        word = _NOTHING << 24 | 1 << 20
+        if whole > least:
+            r = min(unit + 1 - count_bits(whole), 31)
+            split = whole >> 11 > scaled and r < 27  # a quarter of all
+            tokens = range(a[_DOTS] + 4 * b, a[_DOTS] + 4 * (b + _BATCH), 4)
+            ps, word = _small([get32(buf, t) for t in tokens], whole, split)
+            for t, p in zip(tokens, ps):
+                put32(buf, t, p)
+            word |= r << 16 | split * _SPLIT << 24
+        put32(buf, at, word)
+    a[_CORR] = batches(buf, a, 0, [128] * n, in_units)
     return 0
 
 

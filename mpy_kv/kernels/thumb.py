@@ -45,7 +45,7 @@ def qk(r0, r1, r2, r3):
     ldr(r4, [r3, 4])  # RUNS
     data(2, 0x9404)  # str r4, [sp, 16]  runs_left
     mov(r4, r3)
-    add(r4, 184)  # RUN
+    add(r4, 180)  # RUN
     data(2, 0x9403)  # str r4, [sp, 12]  run
     label(RUN)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
@@ -186,12 +186,11 @@ def qk(r0, r1, r2, r3):
 def score(r0, r1, r2, r3):
     # r0 buffer, r1 same, r2 spare, r3 attend
     # Dots of a slice times their scales, and the largest: plain.py's score, B3.
-    # From int32[N] at DOTS, uint16[N] at KSCALE and uint8[N] at KDOWN, added up over slices in int32[N]
-    # at SCORES; the largest to MAX. With one slice, whose scores replace its dots, and dots that need no
-    # shift, four tokens a turn.
-    # r0 dots, r1 scales, r2 how far they are shifted down, r3 tokens left, r6 result, r7 slice, r8
-    # largest, r9 dot shift
-    # Instructions of inner loops: FOUR 35, SINGLE 19
+    # From int32[N] at DOTS and uint16[N] at KSCALE, added up over slices in int32[N] at SCORES; the
+    # largest to MAX. With one slice, whose scores replace its dots, and dots that need no shift, four
+    # tokens a turn.
+    # r0 dots, r1 scales, r3 tokens left, r6 result, r7 slice, r8 largest, r9 dot shift
+    # Instructions of inner loops: FOUR 42, SINGLE 20
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -204,12 +203,6 @@ def score(r0, r1, r2, r3):
     ldr(r7, [r3, 76])  # SLICE
     ldr(r1, [r3, 56])  # SCALE_ROW
     mul(r1, r7)
-    mov(r4, r3)
-    add(r4, 128)  # HEAD_DIM
-    ldr(r2, [r4, 40])  # KDOWN
-    lsr(r4, r1, 1)
-    add(r2, r2, r4)
-    add(r2, r2, r0)
     ldr(r4, [r3, 48])  # KSCALE
     add(r1, r1, r4)
     add(r1, r1, r0)
@@ -241,39 +234,46 @@ def score(r0, r1, r2, r3):
     label(FOUR)
     data(2, 0xC8F0)  # ldm r0!, {r4, r5, r6, r7}
     ldrh(r3, [r1, 0])
-    mul(r4, r3)
-    ldrb(r3, [r2, 0])
+    lsr(r2, r3, 5)
+    mul(r4, r2)
+    lsl(r3, r3, 27)
+    lsr(r3, r3, 27)
     asr(r4, r3)
     data(2, 0x4544)  # cmp r4, r8
     ble(L1)
     mov(r8, r4)
     label(L1)
     ldrh(r3, [r1, 2])
-    mul(r5, r3)
-    ldrb(r3, [r2, 1])
+    lsr(r2, r3, 5)
+    mul(r5, r2)
+    lsl(r3, r3, 27)
+    lsr(r3, r3, 27)
     asr(r5, r3)
     data(2, 0x4545)  # cmp r5, r8
     ble(L2)
     mov(r8, r5)
     label(L2)
     ldrh(r3, [r1, 4])
-    mul(r6, r3)
-    ldrb(r3, [r2, 2])
+    lsr(r2, r3, 5)
+    mul(r6, r2)
+    lsl(r3, r3, 27)
+    lsr(r3, r3, 27)
     asr(r6, r3)
     data(2, 0x4546)  # cmp r6, r8
     ble(L3)
     mov(r8, r6)
     label(L3)
     ldrh(r3, [r1, 6])
-    mul(r7, r3)
-    ldrb(r3, [r2, 3])
+    lsr(r2, r3, 5)
+    mul(r7, r2)
+    lsl(r3, r3, 27)
+    lsr(r3, r3, 27)
     asr(r7, r3)
     data(2, 0x4547)  # cmp r7, r8
     ble(L4)
     mov(r8, r7)
     label(L4)
     add(r1, 8)
-    add(r2, 4)
     sub(r0, 16)
     data(2, 0xC0F0)  # stm r0!, {r4, r5, r6, r7}
     label(TEST)
@@ -286,9 +286,10 @@ def score(r0, r1, r2, r3):
     asr(r4, r5)
     ldrh(r5, [r1, 0])
     add(r1, 2)
-    mul(r4, r5)
-    ldrb(r5, [r2, 0])
-    add(r2, 1)
+    lsr(r2, r5, 5)
+    mul(r4, r2)
+    lsl(r5, r5, 27)
+    lsr(r5, r5, 27)
     asr(r4, r5)
     cmp(r7, 0)
     beq(L5)
@@ -536,7 +537,7 @@ def weights(r0, r1, r2, r3):
     bne(UNIT)
     mov(r4, r3)
     add(r4, 128)  # HEAD_DIM
-    str(r6, [r4, 48])  # UNIT
+    str(r6, [r4, 44])  # UNIT
     add(r6, 1)
     data(2, 0x960C)  # str r6, [sp, 48]  unit
     data(2, 0x9809)  # ldr r0, [sp, 36]  buffer
@@ -856,7 +857,7 @@ def av(r0, r1, r2, r3):
     sub(r4, 8)
     mov(r12, r4)
     mov(r4, r3)
-    add(r4, 184)  # RUN
+    add(r4, 180)  # RUN
     data(2, 0x9403)  # str r4, [sp, 12]  run
     data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     label(BATCH)
@@ -1143,7 +1144,7 @@ def emit(r0, r1, r2):
     ldr(r4, [r1, 96])  # WLO
     mov(r5, r1)
     add(r5, 128)  # HEAD_DIM
-    ldr(r5, [r5, 48])  # UNIT
+    ldr(r5, [r5, 44])  # UNIT
     lsl(r4, r4, 16)
     sub(r5, 32)
     cmp(r5, 0)
@@ -1300,11 +1301,11 @@ def scales(r0, r1, r2, r3):
     # r0 buffer, r1 same, r2 which, r3 attend
     # Scales of the visible tokens relative to the largest exponent: plain.py's scales, B2.
     # From float16[SLICES][RUNS][RUN_COUNT] at SCALES or, with `which` 1, VSCALES to uint16[SLICES][N] at
-    # KSCALE or VSCALE, of K uint8[SLICES][N] to KDOWN; the exponent to KEXP or VEXP.
+    # KSCALE or VSCALE; the exponent to KEXP or VEXP.
     # LARGEST: r1 largest, r2 scales of the slice, r6 run, r7 runs left; SLICE: r0 scales, r2 result, r6
     # 2^31, r7 exponent, lr end of the run
-    # Instructions of inner loops: SCALE 7, MORE 4, TOKEN 22, UP 5
-    data(2, 0xB089)  # sub sp, 36
+    # Instructions of inner loops: SCALE 7, MORE 4, TOKEN 19, UP 5
+    data(2, 0xB087)  # sub sp, 28
     data(2, 0x9300)  # str r3, [sp, 0]  a
     data(2, 0x9204)  # str r2, [sp, 16]  which
     lsl(r4, r2, 2)
@@ -1321,7 +1322,7 @@ def scales(r0, r1, r2, r3):
     data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     label(LARGEST)
     mov(r6, r3)
-    add(r6, 184)  # RUN
+    add(r6, 180)  # RUN
     ldr(r7, [r3, 4])  # RUNS
     label(PART)
     ldr(r0, [r6, 4])  # RUN_SCALES
@@ -1368,31 +1369,16 @@ def scales(r0, r1, r2, r3):
     mov(r7, r1)
     add(r1, 10)
     str(r1, [r4, 80])  # KEXP
-    data(2, 0x9D04)  # ldr r5, [sp, 16]  which
-    mov(r4, 0)
-    cmp(r5, 0)
-    bne(L3)
-    mov(r4, r3)
-    add(r4, 128)  # HEAD_DIM
-    ldr(r4, [r4, 40])  # KDOWN
-    ldr(r5, [r3, 48])  # KSCALE
-    sub(r4, r4, r5)
-    data(2, 0x9D02)  # ldr r5, [sp, 8]  result
-    add(r4, r4, r5)
-    label(L3)
-    data(2, 0x9408)  # str r4, [sp, 32]  down_row
     mov(r6, 1)
     lsl(r6, r6, 31)
     ldr(r4, [r3, 12])  # SLICES
     data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     label(SLICE)
-    data(2, 0x9C08)  # ldr r4, [sp, 32]  down_row
-    data(2, 0x9407)  # str r4, [sp, 28]  down
     data(2, 0x9A02)  # ldr r2, [sp, 8]  result
     ldr(r4, [r3, 4])  # RUNS
     data(2, 0x9406)  # str r4, [sp, 24]  runs_left
     mov(r4, r3)
-    add(r4, 184)  # RUN
+    add(r4, 180)  # RUN
     data(2, 0x9405)  # str r4, [sp, 20]  run
     label(RUN)
     data(2, 0x9C05)  # ldr r4, [sp, 20]  run
@@ -1416,17 +1402,13 @@ def scales(r0, r1, r2, r3):
     sub(r5, r7, r5)
     label(PLACE)
     cmp(r5, 30)
-    ble(L4)
+    ble(L3)
     mov(r5, 30)
-    label(L4)
-    label(STORE)
-    data(2, 0x9907)  # ldr r1, [sp, 28]  down
-    cmp(r1, 0)
-    beq(OF_V)
-    strb(r5, [r1, 0])
-    add(r1, 1)
-    data(2, 0x9107)  # str r1, [sp, 28]  down
-    lsr(r4, r4, 21)
+    label(L3)
+    data(2, 0x9904)  # ldr r1, [sp, 16]  which
+    add(r5, r5, r1)
+    lsr(r4, r4, 16)
+    add(r4, r4, r5)
     label(NUMBER)
     strh(r4, [r2, 0])
     add(r2, 2)
@@ -1444,28 +1426,14 @@ def scales(r0, r1, r2, r3):
     ldr(r5, [r3, 56])  # SCALE_ROW
     add(r4, r4, r5)
     data(2, 0x9402)  # str r4, [sp, 8]  result
-    data(2, 0x9C08)  # ldr r4, [sp, 32]  down_row
-    cmp(r4, 0)
-    beq(L5)
-    lsr(r5, r5, 1)
-    add(r4, r4, r5)
-    data(2, 0x9408)  # str r4, [sp, 32]  down_row
-    label(L5)
     data(2, 0x9C03)  # ldr r4, [sp, 12]  slices_left
     sub(r4, 1)
     data(2, 0x9403)  # str r4, [sp, 12]  slices_left
     bne(SLICE)
     b(END)
-    label(OF_V)
-    cmp(r4, 0)
-    beq(NUMBER)
-    lsr(r4, r4, 16)
-    add(r4, r4, r5)
-    add(r4, 1)
-    b(NUMBER)
     label(TINY)
     cmp(r4, 0)
-    beq(STORE)
+    beq(NUMBER)
     lsl(r4, r4, 21)
     sub(r5, r7, 1)
     b(TOP)
@@ -1478,7 +1446,7 @@ def scales(r0, r1, r2, r3):
     bpl(UP)
     b(PLACE)
     label(END)
-    data(2, 0xB009)  # add sp, 36
+    data(2, 0xB007)  # add sp, 28
     mov(r0, 0)
 
 
@@ -1954,7 +1922,7 @@ def query(r0, r1, r2, r3):
     data(2, 0x900D)  # str r0, [sp, 52]  buffer
     mov(r7, r3)
     add(r7, 100)  # CORR
-    ldr(r4, [r7, 80])  # QUERIES
+    ldr(r4, [r7, 76])  # QUERIES
     add(r4, r4, r0)
     data(2, 0x9401)  # str r4, [sp, 4]  record
     ldr(r4, [r3, 120])  # Q_AT

@@ -52,10 +52,9 @@ _Q_SHIFT = const(35)
 _MASK31 = const(36)
 _HEADS = const(37)
 _QUERY_SET = const(38)
-_KDOWN = const(42)
-_UNIT = const(44)
-_QUERIES = const(45)
-_RUN = const(46)
+_UNIT = const(43)
+_QUERIES = const(44)
+_RUN = const(45)
 _RUN_CODES = const(0)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
@@ -449,13 +448,10 @@ def scales(o: ptr16, p: ptr16, h: int, a: ptr32) -> int:
         a[_KEXP] = top + 10
     src = base + (int(a[_VSCALES]) if which else int(a[_SCALES]))
     dst = base + (int(a[_VSCALE]) if which else int(a[_KSCALE]))
-    first = base + int(a[_KDOWN])
     s = int(a[_SLICES])
     while s:
         s -= 1
         o = ptr16(dst)
-        down = first
-        first += int(a[_SCALE_ROW]) >> 1
         run = ptr32(int(a) + 4 * _RUN)
         left = int(a[_RUNS])
         while left:
@@ -475,18 +471,10 @@ def scales(o: ptr16, p: ptr16, h: int, a: ptr32) -> int:
                             s0 += 1
                         if s0 > 30:
                             s0 = 30
-                    else:
-                        s0 = 0
+                        h = (h << 5) + s0 + which
                 else:
-                    h = h & 1023 | 1024
-                if which:
-                    if h:
-                        h = (h << 5) + s0 + 1
-                    o[0] = h
-                else:
-                    o[0] = h
-                    ptr8(down)[0] = s0
-                    down += 1
+                    h = ((h & 1023 | 1024) << 5) + s0 + which
+                o[0] = h
                 o = ptr16(int(o) + 2)
                 n -= 1
         dst += int(a[_SCALE_ROW])
@@ -588,7 +576,6 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
     base = int(y)
     y = ptr32(base + int(a[_DOTS]))
     f = ptr16(base + int(a[_KSCALE]) + int(a[_SLICE]) * int(a[_SCALE_ROW]))
-    down = ptr8(base + int(a[_KDOWN]) + int(a[_SLICE]) * (int(a[_SCALE_ROW]) >> 1))
     r = int(ptr32(base + int(a[_QUERY]))[_QUERY_DOWN])
     n = int(a[_N])
     top = (0 - 1) << 30
@@ -599,7 +586,7 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
             s = int(y[0])
             if _WIDE:
                 s = s << 32 >> 32
-            s = (s >> r) * f[0] >> down[0]
+            s = (s >> r) * (f[0] >> 5) >> (f[0] & 31)
             if not first:
                 s += int(o[0])
                 if _WIDE:
@@ -609,7 +596,6 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
                 top = s
             y = ptr32(int(y) + 4)
             f = ptr16(int(f) + 2)
-            down = ptr8(int(down) + 1)
             o = ptr32(int(o) + 4)
             n -= 1
     else:
@@ -617,46 +603,44 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
             s = int(y[0])
             if _WIDE:
                 s = s << 32 >> 32
-            s = s * f[0] >> down[0]
+            s = (f[0] >> 5) * s >> (f[0] & 31)
             y[0] = s
             if s > top:
                 top = s
             y = ptr32(int(y) + 4)
             f = ptr16(int(f) + 2)
-            down = ptr8(int(down) + 1)
             n -= 1
         while n:
             s = int(y[0])
             if _WIDE:
                 s = s << 32 >> 32
-            s = s * f[0] >> down[0]
+            s = (f[0] >> 5) * s >> (f[0] & 31)
             y[0] = s
             if s > top:
                 top = s
             s = int(y[1])
             if _WIDE:
                 s = s << 32 >> 32
-            s = s * f[1] >> down[1]
+            s = (f[1] >> 5) * s >> (f[1] & 31)
             y[1] = s
             if s > top:
                 top = s
             s = int(y[2])
             if _WIDE:
                 s = s << 32 >> 32
-            s = s * f[2] >> down[2]
+            s = (f[2] >> 5) * s >> (f[2] & 31)
             y[2] = s
             if s > top:
                 top = s
             s = int(y[3])
             if _WIDE:
                 s = s << 32 >> 32
-            s = s * f[3] >> down[3]
+            s = (f[3] >> 5) * s >> (f[3] & 31)
             y[3] = s
             if s > top:
                 top = s
             y = ptr32(int(y) + 16)
             f = ptr16(int(f) + 8)
-            down = ptr8(int(down) + 4)
             n -= 4
     a[_MAX] = top
     return 0
@@ -771,13 +755,12 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
             if down > 31:
                 down = 31
             # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
-            e = x - 15
-            d = 0
-            if e < 0:
-                d = 0 - e
-                e = 0
-            f = ptr16(e)
-            e = total << d >> e
+            d = 15 - x
+            f = ptr16(0)
+            if d < 0:
+                f = ptr16(0 - d)
+                d = 0
+            e = total << d >> int(f)
             c = (e >> 7) + 1
             c += (c - 1) >> 6
             # Byte 512: reciprocals of the sums from 131 on.

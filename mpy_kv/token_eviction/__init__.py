@@ -15,7 +15,9 @@ from .. import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # As mpy_kv/__init__.py does.
-    _port.install_all(
+    from ..undecorated import install_all
+
+    install_all(
         "mpy_kv",
         __file__[: __file__.rfind("token_eviction/")],
         ("token_eviction.table", "token_eviction.cache"),

@@ -14,7 +14,7 @@ except ImportError:
 _N = const(0)
 _RUNS = const(1)
 _ROW = const(2)
-_RUN = const(46)
+_RUN = const(45)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
 _RUN_SINKS = const(3)

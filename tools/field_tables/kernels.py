@@ -25,7 +25,7 @@ ATTEND = Table(
     SCALE_STRIDE | bytes | setup | from one group's scales to the next group's
     SCORES | offset | setup | int32[N]
     DOTS | offset | setup | int32[N]: dots, then small weights; = SCORES with one slice
-    KSCALE | offset | setup | uint16[SLICES][max_visible], 11 bits of each scale, see KDOWN
+    KSCALE | offset | setup | uint16[SLICES][max_visible], scales relative to the largest exponent
     VSCALE | offset | setup | uint16[SLICES][max_visible], scales relative to the largest exponent
     SCALE_ROW | bytes | setup | of one such row
     UNITS | offset | setup | uint32[batches]: factor | shift << 16 | split << 24
@@ -55,7 +55,6 @@ ATTEND = Table(
     V_ROW | bytes | setup | as ROW, of V
     V_WIDTH | bytes | setup | as WIDTH, of V
     V_RUNS | bytes | setup | offset in `a` of V's own runs, see V_RUN_CODES; 0: as K's
-    KDOWN | offset | setup | uint8[SLICES][max_visible], how far a K scale's exponent is below the largest
     VARIED | flag | scales(), of floats | 1: a key is read relative to an exponent of its own
     UNIT | bits | weights() | of their sum: sums have the unit 2^(UNIT - 21)
     QUERIES | offset | setup | first query record

@@ -38,6 +38,7 @@ MEMBERS = {
 GIVEN = {
     ("mpy_kv.transient", "name"): "what load_module() is called with",
     ("mpy_kv.port", "package + '.' + name"): "native code of the package that calls load_native()",
+    ("mpy_kv.undecorated", "package + '.' + name"): "of the package that calls install_all()",
     ("mpy_kv.kernels.kernel_registry", "self.package + '.plain'"): "of the package that makes a Family",
     ("mpy_kv.kernels.kernel_registry", "self.check"): "of the package that makes a Family, or as told",
     ("mpy_kv.kernels.derived_kernels", "self.package + '.plain'"): "of the package that makes a Variant",
@@ -46,7 +47,7 @@ GIVEN = {
     ("kvlab.engine.compiled", "name"): "of whoever asks for transitions of a module",
 }
 _ANY = "*"
-_CALLS = {"load_module", "__import__", "importlib.import_module", "install", "_port.install", "port.install"}
+_CALLS = {"load_module", "__import__", "importlib.import_module", "install"}
 
 
 @dataclass(frozen=True, order=True)

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # The device package.
-    ("base", tuple(f"mpy_kv.{name}" for name in ("errors", "transient", "port", "sources", "cpython"))),
+    (
+        "base",
+        tuple(
+            f"mpy_kv.{name}" for name in ("errors", "transient", "port", "sources", "undecorated", "cpython")
+        ),
+    ),
     ("orders", ("mpy_kv.eviction",)),
     ("memory", ("mpy_kv.arena", "mpy_kv.pools")),
     ("geometry", ("mpy_kv.geometry",)),

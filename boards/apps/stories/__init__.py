@@ -28,9 +28,11 @@ _mark("mpy_kv")
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
+    from mpy_kv.undecorated import install
+
     _here = __file__[: __file__.rfind("/") + 1]
     for _name in ("image", "model"):
-        _port.install("stories." + _name, _here + _name + ".py")
+        install("stories." + _name, _here + _name + ".py")
 
 from . import kernels  # noqa: E402
 from .app import main, tell  # noqa: E402, F401

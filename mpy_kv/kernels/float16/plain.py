@@ -37,9 +37,8 @@ _SINK_QUERY = const(18)
 _KEXP = const(20)
 _CORR = const(25)
 _V_WIDTH = const(40)
-_KDOWN = const(42)
-_VARIED = const(43)
-_RUN = const(46)
+_VARIED = const(42)
+_RUN = const(45)
 _RUN_COUNT = const(2)
 _RUN_SINKS = const(3)
 _RUN_WORDS = const(4)
@@ -167,13 +166,13 @@ def relative(buf, which, a, size, field, least):
     a[_KEXP + which] = top + DENORMAL
     varied = 0
     for t, own in enumerate(tops):
-        put16(buf, a[_KSCALE + which] + 2 * t, 1024 << 5 | 1 if which else 1024)
+        d = 1
         if not which:
             d = top - max(own, least)
             if d < _NEAR:
                 d = 0
             varied |= d > 0
-            buf[a[_KDOWN] + t] = min(d, 30)
+        put16(buf, a[_KSCALE + which] + 2 * t, 1024 << 5 | min(d, 30))
     if not which:
         a[_VARIED] = int(varied)
     return top
@@ -187,7 +186,7 @@ def qk(buf, same, spare, a):
 def dots(buf, a, size, read, by, step):
     """read(buf, at, by + d * step) reads a number of a token whose exponent is d below the largest."""
     out = a[_DOTS]
-    down = a[_KDOWN]
+    scale = a[_KSCALE]
     for r in range(a[_RUNS]):
         sinks = a[_SINK_QUERY] if a[_RUN + _RUN_WORDS * r + _RUN_SINKS] else 0
         q_at = a[_QUERY] + 4 * _QUERY_WORDS + sinks + 4 * a[_SLICES]
@@ -199,13 +198,13 @@ def dots(buf, a, size, read, by, step):
         row = a[_CODES] + a[_RUN + _RUN_WORDS * r]
         for _ in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
             dot = 0
-            own = by + buf[down] * step
+            own = by + (buf[scale] & 31) * step
             for c in range(len(q)):
                 if q[c]:
                     dot += q[c] * read(buf, row + size * c, own)
             put32(buf, out, dot >> 8)
             out += 4
-            down += 1
+            scale += 2
             row += a[_ROW]
     return 0
 

@@ -12,13 +12,13 @@ def scales(r0, r1, r2, r3):
     # r0 buffer, r1 same, r2 which, r3 attend
     # The largest exponent of a head's visible numbers, and the table they are read by: plain.py's scales.
     # From float16[RUNS][RUN_COUNT][ROW / 2] at CODES or, with `which` 1, VCODES, to KEXP or VEXP, 64
-    # entries (t, base) before KSCALE, and uint16[N] of relative scales there or at VSCALE; of K to KDOWN
-    # and VARIED.
+    # entries (t, base) before KSCALE, and uint16[N] of relative scales there or at VSCALE; of K to
+    # VARIED.
     # RUN: r0 words, r2 largest of the token, r5 end of it, r1 relative scales, r8 which times 4, r9
     # buffer, r10 largest so far, r11 words left of the run, r12 run, lr runs left; LEVELS: r1 scales, r5
     # their end, r2 exponent, r6 varied; ENTRIES: r5 r0 entries of plus and minus, r4 exponents left, r6
     # t, r7 b
-    # Instructions of inner loops: WORD 11, MORE 4, VALUES 4, KEYS 22, ENTRIES 23
+    # Instructions of inner loops: WORD 11, MORE 4, VALUES 4, KEYS 16, ENTRIES 23
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -39,7 +39,7 @@ def scales(r0, r1, r2, r3):
     mov(r4, 0)
     mov(r10, r4)
     mov(r6, r3)
-    add(r6, 184)  # RUN
+    add(r6, 180)  # RUN
     ldr(r4, [r3, 4])  # RUNS
     mov(r14, r4)
     label(RUN)
@@ -124,10 +124,8 @@ def scales(r0, r1, r2, r3):
     bne(VALUES)
     b(TABLE)
     label(OF_KEYS)
-    mov(r4, r3)
-    add(r4, 128)  # HEAD_DIM
-    ldr(r4, [r4, 40])  # KDOWN
-    data(2, 0x444C)  # add r4, r9
+    mov(r4, 1)
+    lsl(r4, r4, 15)
     mov(r10, r4)
     label(KEYS)
     ldrh(r4, [r1, 0])
@@ -138,25 +136,19 @@ def scales(r0, r1, r2, r3):
     mov(r4, r7)
     label(L6)
     sub(r4, r2, r4)
-    mov(r7, 0)
+    mov(r7, r10)
     cmp(r4, 4)
     blt(L7)
-    mov(r7, r4)
+    add(r7, r7, r4)
     mov(r6, 1)
     label(L7)
-    mov(r4, r10)
-    strb(r7, [r4, 0])
-    add(r4, 1)
-    mov(r10, r4)
-    mov(r4, 1)
-    lsl(r4, r4, 10)
-    strh(r4, [r1, 0])
+    strh(r7, [r1, 0])
     add(r1, 2)
     cmp(r1, r5)
     bne(KEYS)
     mov(r4, r3)
     add(r4, 128)  # HEAD_DIM
-    str(r6, [r4, 44])  # VARIED
+    str(r6, [r4, 40])  # VARIED
     label(TABLE)
     ldr(r5, [r3, 48])  # KSCALE
     data(2, 0x444D)  # add r5, r9
@@ -238,7 +230,7 @@ def qk(r0, r1, r2, r3):
     ldr(r4, [r3, 4])  # RUNS
     data(2, 0x9408)  # str r4, [sp, 32]  runs_left
     mov(r4, r3)
-    add(r4, 184)  # RUN
+    add(r4, 180)  # RUN
     data(2, 0x9407)  # str r4, [sp, 28]  run
     data(2, 0x9A06)  # ldr r2, [sp, 24]  column
     mov(r4, 0)
@@ -304,13 +296,10 @@ def qk(r0, r1, r2, r3):
     add(r2, r2, r5)
     mov(r1, 1)
     lsl(r1, r1, 10)
+    lsl(r4, r2, 1)
     mov(r5, r3)
     add(r5, 128)  # HEAD_DIM
-    ldr(r4, [r5, 40])  # KDOWN
-    ldr(r5, [r5, 44])  # VARIED
-    data(2, 0x9E05)  # ldr r6, [sp, 20]  buffer
-    add(r4, r4, r6)
-    lsl(r4, r4, 2)
+    ldr(r5, [r5, 40])  # VARIED
     ldr(r6, [r3, 44])  # DOTS
     sub(r4, r4, r6)
     data(2, 0x9E05)  # ldr r6, [sp, 20]  buffer
@@ -326,7 +315,7 @@ def qk(r0, r1, r2, r3):
     cmp(r4, 0)
     beq(L4)
     add(r4, r4, r6)
-    lsr(r4, r4, 2)
+    lsr(r4, r4, 1)
     ldrb(r4, [r4, 0])
     lsl(r4, r4, 3)
     data(2, 0x9A0A)  # ldr r2, [sp, 40]  table
@@ -471,7 +460,7 @@ def av(r0, r1, r2, r3):
     ldr(r4, [r6, 0])  # N
     data(2, 0x9404)  # str r4, [sp, 16]  tokens_left
     mov(r4, r6)
-    add(r4, 184)  # RUN
+    add(r4, 180)  # RUN
     data(2, 0x9403)  # str r4, [sp, 12]  run
     mov(r4, 0)
     data(2, 0x9405)  # str r4, [sp, 20]  run_left

@@ -29,9 +29,8 @@ _VEXP = const(21)
 _CORR = const(25)
 _MASK31 = const(36)
 _V_WIDTH = const(40)
-_KDOWN = const(42)
-_VARIED = const(43)
-_RUN = const(46)
+_VARIED = const(42)
+_RUN = const(45)
 _RUN_CODES = const(0)
 _RUN_COUNT = const(2)
 _RUN_SINKS = const(3)
@@ -185,7 +184,6 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
             top -= 1
     varied = 0
     o = ptr16(first)
-    down = ptr8(base + int(a[_KDOWN]))
     n = int(a[_N])
     while n:
         if which:
@@ -199,9 +197,7 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
                 k = 0
             else:
                 varied = 1
-            o[0] = 0x400
-            down[0] = k
-            down = ptr8(int(down) + 1)
+            o[0] = 0x8000 + k
         o = ptr16(int(o) + 2)
         n -= 1
     p = ptr32(base + int(a[_KSCALE]) - 1024)
@@ -246,7 +242,7 @@ def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
         run = ptr32(int(a) + 4 * _RUN)
         left = int(a[_RUNS])
         y = ptr32(base + int(a[_DOTS]))
-        own = ptr8(base + int(a[_KDOWN]))
+        own = ptr16(base + int(a[_KSCALE]))
         while left:
             left -= 1
             at = base + int(a[_QUERY]) + 4 * _QUERY_WORDS
@@ -267,8 +263,8 @@ def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
             run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n:
                 if varied:
-                    table = first + (own[0] << 3)
-                    own = ptr8(int(own) + 1)
+                    table = first + ((own[0] & 31) << 3)
+                    own = ptr16(int(own) + 2)
                 s = 0
                 if col:
                     s = int(y[0])

@@ -27,7 +27,7 @@ def qk4(r0, r1, r2, r3):
     orr(r2, r4)
     data(2, 0x920D)  # str r2, [sp, 52]  mask
     mov(r7, r3)
-    add(r7, 232)  # SEALED
+    add(r7, 228)  # SEALED
     ldr(r4, [r7, 16])  # WIDTH4
     data(2, 0x9409)  # str r4, [sp, 36]  slice_bytes
     ldr(r4, [r7, 72])  # FINER
@@ -86,7 +86,7 @@ def qk4(r0, r1, r2, r3):
     label(BLOCK)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 232)  # SEALED
+    add(r7, 228)  # SEALED
     data(2, 0x9C03)  # ldr r4, [sp, 12]  row
     lsr(r4, r4, 4)
     ldr(r5, [r7, 44])  # HEADER
@@ -198,7 +198,7 @@ def qk4(r0, r1, r2, r3):
     data(2, 0x9106)  # str r1, [sp, 24]  minima
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 232)  # SEALED
+    add(r7, 228)  # SEALED
     data(2, 0x9C03)  # ldr r4, [sp, 12]  row
     mov(r5, 15)
     and_(r5, r4)
@@ -354,7 +354,7 @@ def qk4(r0, r1, r2, r3):
     add(r4, r4, r6)
     data(2, 0x9B00)  # ldr r3, [sp, 0]  a
     mov(r7, r3)
-    add(r7, 232)  # SEALED
+    add(r7, 228)  # SEALED
     ldr(r5, [r7, 8])  # ROWS
     cmp(r4, r5)
     bne(L7)
@@ -454,7 +454,7 @@ def center(r0, r1, r2, r3):
     ldr(r4, [r3, 88])  # MAX
     mov(r8, r4)
     mov(r7, r3)
-    add(r7, 232)  # SEALED
+    add(r7, 228)  # SEALED
     data(2, 0x9701)  # str r7, [sp, 4]  own
     ldr(r6, [r7, 52])  # CENTERS
     add(r6, r6, r0)
@@ -547,11 +547,11 @@ def av4(r0, r1, r2, r3):
     add(r4, r4, r5)
     str(r4, [r3, 100])  # CORR
     mov(r7, r3)
-    add(r7, 232)  # SEALED
+    add(r7, 228)  # SEALED
     ldr(r6, [r7, 60])  # LIFT
     mov(r4, r3)
     add(r4, 128)  # HEAD_DIM
-    ldr(r4, [r4, 48])  # UNIT
+    ldr(r4, [r4, 44])  # UNIT
     sub(r4, 41)
     cmp(r4, 0)
     bge(L1)
@@ -578,7 +578,7 @@ def av4(r0, r1, r2, r3):
     data(2, 0x9D01)  # ldr r5, [sp, 4]  buffer
     data(2, 0x9A02)  # ldr r2, [sp, 8]  column
     mov(r7, r3)
-    add(r7, 232)  # SEALED
+    add(r7, 228)  # SEALED
     ldr(r4, [r3, 64])  # SUMS
     add(r4, r4, r5)
     lsl(r6, r2, 3)

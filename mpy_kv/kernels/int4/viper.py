@@ -30,9 +30,8 @@ _CORR = const(25)
 _LOG_SCALE = const(26)
 _LOG_EXP = const(27)
 _SLICE_WIDTH = const(31)
-_KDOWN = const(42)
-_UNIT = const(44)
-_RUN = const(46)
+_UNIT = const(43)
+_RUN = const(45)
 _RUN_SCALES = const(1)
 _RUN_COUNT = const(2)
 _RUN_WORDS = const(4)
@@ -40,25 +39,25 @@ _QUERY_MANTISSA = const(0)
 _QUERY_EXP = const(1)
 _QUERY_DOWN = const(2)
 _QUERY_WORDS = const(4)
-_SEALED = const(58)
-_FIRST = const(59)
-_ROWS = const(60)
-_ROW4 = const(61)
-_WIDTH4 = const(62)
-_CODES4 = const(63)
-_RANGES = const(64)
-_VCODES4 = const(65)
-_POWERS = const(66)
-_VSCALES4 = const(67)
-_MINIMA_GAP = const(68)
-_HEADER = const(69)
-_STRIDE4 = const(70)
-_CENTERS = const(71)
-_CENTER_ROW = const(72)
-_LIFT = const(73)
-_LIFT_LOW = const(74)
-_SPREAD = const(75)
-_FINER = const(76)
+_SEALED = const(57)
+_FIRST = const(58)
+_ROWS = const(59)
+_ROW4 = const(60)
+_WIDTH4 = const(61)
+_CODES4 = const(62)
+_RANGES = const(63)
+_VCODES4 = const(64)
+_POWERS = const(65)
+_VSCALES4 = const(66)
+_MINIMA_GAP = const(67)
+_HEADER = const(68)
+_STRIDE4 = const(69)
+_CENTERS = const(70)
+_CENTER_ROW = const(71)
+_LIFT = const(72)
+_LIFT_LOW = const(73)
+_SPREAD = const(74)
+_FINER = const(75)
 _S_K = const(0)
 _S_KS = const(1)
 _S_V = const(2)
@@ -183,7 +182,6 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
     s = 0
     while s < slices:
         o = ptr16(dst)
-        down = ptr8(base + int(a[_KDOWN]) + s * (int(a[_SCALE_ROW]) >> 1))
         run = ptr32(int(a) + 4 * _RUN)
         left = int(a[_RUNS])
         while left:
@@ -204,16 +202,7 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                     h = (h & 1023) + 1024
                 if e > 30:
                     e = 30
-                if h == 0:
-                    e = 0
-                if which:
-                    if h:
-                        h = (h << 5) + e + 1
-                    o[0] = h
-                else:
-                    o[0] = h
-                    down[0] = e
-                    down = ptr8(int(down) + 1)
+                o[0] = (h << 5) + e + which if h else 0
                 o = ptr16(int(o) + 2)
                 n -= 1
         left = int(a[_SEALED])
@@ -291,11 +280,10 @@ def scales(buf: ptr8, p: ptr16, which: int, a: ptr32) -> int:
                 at += n
                 if at == rows:
                     at = 0
+                h = (h << 5) + e if h else 0
                 while n:
                     o[0] = h
                     o = ptr16(int(o) + 2)
-                    down[0] = e
-                    down = ptr8(int(down) + 1)
                     n -= 1
         dst += int(a[_SCALE_ROW])
         src += int(a[_SCALE_STRIDE])

@@ -27,7 +27,7 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
     """The largest exponent of a head's visible numbers, and the table they are read by: plain.py's scales.
 
     From float16[RUNS][RUN_COUNT][ROW / 2] at CODES or, with `which` 1, VCODES, to KEXP or VEXP, 64 entries
-    (t, base) before KSCALE, and uint16[N] of relative scales there or at VSCALE; of K to KDOWN and VARIED.
+    (t, base) before KSCALE, and uint16[N] of relative scales there or at VSCALE; of K to VARIED.
 
     RUN: r0 words, r2 largest of the token, r5 end of it, r1 relative scales, r8 which times 4, r9 buffer, r10
     largest so far, r11 words left of the run, r12 run, lr runs left; LEVELS: r1 scales, r5 their end, r2
@@ -107,9 +107,7 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
             add(r1, 2)
         b("TABLE")
         label("OF_KEYS")
-        point(r4, a.HEAD_DIM)
-        ldr(r4, a.on(r4, a.HEAD_DIM).KDOWN)
-        add(r4, buffer_)
+        constant(r4, 1 << 15)
         mov(r10, r4)
         with repeat("KEYS", ne(r1, r5)):
             ldrh(r4, at(r1))
@@ -118,16 +116,11 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
             with when(cc(r4, r7)):
                 mov(r4, r7)
             sub(r4, r2, r4)
-            mov(r7, 0)
+            mov(r7, r10)
             with when(ge(r4, 4)):
-                mov(r7, r4)
+                add(r7, r4)
                 mov(r6, 1)
-            mov(r4, r10)
-            strb(r7, at(r4))
-            add(r4, 1)
-            mov(r10, r4)
-            constant(r4, 1 << 10)
-            strh(r4, at(r1))
+            strh(r7, at(r1))
             add(r1, 2)
         point(r4, a.HEAD_DIM)
         str_(r6, a.on(r4, a.HEAD_DIM).VARIED)
@@ -229,12 +222,10 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                 ldr(r2, a.KSCALE)
                 plus(r2, sp.buffer, by=r5)
                 constant(r1, 1 << 10)
-                # Where exponents differ, four times the place of a token's distance less that of its dot.
+                # Where exponents differ, twice the place of a token's scale less that of its dot.
+                lsl(r4, r2, 1)
                 point(r5, a.HEAD_DIM)
-                ldr(r4, a.on(r5, a.HEAD_DIM).KDOWN)
                 ldr(r5, a.on(r5, a.HEAD_DIM).VARIED)
-                plus(r4, sp.buffer, by=r6)
-                lsl(r4, 2)
                 minus(r4, a.DOTS, by=r6)
                 minus(r4, sp.buffer, by=r6)
                 mul(r4, r5)
@@ -247,7 +238,7 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                     ldr(r4, sp.levels)
                     with when(ne(r4, 0)):
                         add(r4, r6)
-                        lsr(r4, 2)
+                        lsr(r4, 1)
                         ldrb(r4, at(r4))
                         lsl(r4, 3)
                         ldr(r2, sp.table)

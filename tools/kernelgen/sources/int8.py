@@ -113,25 +113,29 @@ def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> No
 def score(buffer: Register, same: Register, spare: Register, attend: Register) -> None:
     """Dots of a slice times their scales, and the largest: plain.py's score, B3.
 
-    From int32[N] at DOTS, uint16[N] at KSCALE and uint8[N] at KDOWN, added up over slices in int32[N] at
-    SCORES; the largest to MAX. With one slice, whose scores replace its dots, and dots that need no shift,
+    From int32[N] at DOTS and uint16[N] at KSCALE, added up over slices in int32[N] at SCORES; the largest to
+    MAX. With one slice, whose scores replace its dots, and dots that need no shift,
     four tokens a turn.
 
-    r0 dots, r1 scales, r2 how far they are shifted down, r3 tokens left, r6 result, r7 slice, r8 largest,
+    r0 dots, r1 scales, r3 tokens left, r6 result, r7 slice, r8 largest,
     r9 dot shift
     """
     a, record = Array(r3, ATTEND), Array(r4, QUERY)
     largest, shift, end, saved_a = r8, r9, r10, r12
+
+    def scaled(dot: Register, scale: Register) -> None:
+        """r2 is used."""
+        lsr(r2, scale, 5)
+        mul(dot, r2)
+        lsl(scale, 27)
+        lsr(scale, 27)
+        asr(dot, scale)
+
     with frame():
         put(largest, -(1 << 30), by=r7)
         ldr(r7, a.SLICE)
         ldr(r1, a.SCALE_ROW)
         mul(r1, r7)
-        point(r4, a.HEAD_DIM)
-        ldr(r2, a.on(r4, a.HEAD_DIM).KDOWN)
-        lsr(r4, r1, 1)
-        add(r2, r4)
-        add(r2, r0)
         plus(r1, a.KSCALE, by=r4)
         add(r1, r0)
         locate(r4, a.QUERY, r0)
@@ -157,13 +161,10 @@ def score(buffer: Register, same: Register, spare: Register, attend: Register) -
             ldm(r0, r4, r5, r6, r7)
             for i, x in enumerate((r4, r5, r6, r7)):
                 ldrh(r3, at(r1, 2 * i))
-                mul(x, r3)
-                ldrb(r3, at(r2, i))
-                asr(x, r3)
+                scaled(x, r3)
                 with when(gt(x, largest)):
                     mov(largest, x)
             add(r1, 8)
-            add(r2, 4)
             sub(r0, 16)
             stm(r0, r4, r5, r6, r7)
             label("TEST")
@@ -174,10 +175,7 @@ def score(buffer: Register, same: Register, spare: Register, attend: Register) -
             asr(r4, r5)
             ldrh(r5, at(r1))
             add(r1, 2)
-            mul(r4, r5)
-            ldrb(r5, at(r2))
-            add(r2, 1)
-            asr(r4, r5)
+            scaled(r4, r5)
             with when(ne(r7, 0)):
                 plus(r4, at(r6), by=r5)
             stm(r6, r4)
@@ -331,10 +329,9 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
         sub(r4, r0)
         mov(r7, 31)
         and_(r4, r7)
-        with when(ne):
-            with repeat("ZERO", ne):
-                stm(r0, r3)
-                sub(r4, 4)
+        with when(ne), repeat("ZERO", ne):
+            stm(r0, r3)
+            sub(r4, 4)
         ldr(r3, sp.a)
         str_(r5, a.WHI)
         str_(r6, a.WLO)
@@ -754,14 +751,14 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
     """Scales of the visible tokens relative to the largest exponent: plain.py's scales, B2.
 
     From float16[SLICES][RUNS][RUN_COUNT] at SCALES or, with `which` 1, VSCALES to uint16[SLICES][N] at
-    KSCALE or VSCALE, of K uint8[SLICES][N] to KDOWN; the exponent to KEXP or VEXP.
+    KSCALE or VSCALE; the exponent to KEXP or VEXP.
 
     LARGEST: r1 largest, r2 scales of the slice, r6 run, r7 runs left; SLICE: r0 scales, r2 result, r6 2^31,
     r7 exponent, lr end of the run
     """
     a, run = Array(r3, ATTEND), Array(r6, RUN)
     of_which, run_ = a.on(r4), run.on(r4)
-    with frame("a scales result slices_left which run runs_left down down_row", saved=False) as sp:
+    with frame("a scales result slices_left which run runs_left", saved=False) as sp:
         str_(r3, sp.a)
         str_(r2, sp.which)
         lsl(r4, r2, 2)
@@ -806,19 +803,9 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
         mov(r7, r1)
         add(r1, 10)
         str_(r1, of_which.KEXP)
-        ldr(r5, sp.which)
-        mov(r4, 0)
-        with when(eq(r5, 0)):
-            point(r4, a.HEAD_DIM)
-            ldr(r4, a.on(r4, a.HEAD_DIM).KDOWN)
-            ldr(r5, a.KSCALE)
-            sub(r4, r5)
-            plus(r4, sp.result, by=r5)
-        str_(r4, sp.down_row)
         constant(r6, 1 << 31)
         put(sp.slices_left, a.SLICES, by=r4)
         with repeat("SLICE", ne):
-            put(sp.down, sp.down_row, by=r4)
             ldr(r2, sp.result)
             begin_runs(a, sp)
             with repeat("RUN", ne):
@@ -841,13 +828,9 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
                     sub(r5, r7, r5)
                     label("PLACE")
                     at_most(r5, 30)
-                    label("STORE")
-                    ldr(r1, sp.down)
-                    branch(eq(r1, 0), "OF_V")
-                    strb(r5, at(r1))
-                    add(r1, 1)
-                    str_(r1, sp.down)
-                    lsr(r4, 21)
+                    plus(r5, sp.which, by=r1)
+                    lsr(r4, 16)
+                    add(r4, r5)
                     label("NUMBER")
                     strh(r4, at(r2))
                     add(r2, 2)
@@ -858,21 +841,10 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
             ldr(r4, sp.result)
             plus(r4, a.SCALE_ROW, by=r5)
             str_(r4, sp.result)
-            ldr(r4, sp.down_row)
-            with when(ne(r4, 0)):
-                lsr(r5, 1)
-                add(r4, r5)
-                str_(r4, sp.down_row)
             bump(sp.slices_left, -1, by=r4)
         b("END")
-        label("OF_V")
-        branch(eq(r4, 0), "NUMBER")
-        lsr(r4, 16)
-        add(r4, r5)
-        add(r4, 1)
-        b("NUMBER")
         label("TINY")
-        branch(eq(r4, 0), "STORE")
+        branch(eq(r4, 0), "NUMBER")
         lsl(r4, 21)
         sub(r5, r7, 1)
         b("TOP")

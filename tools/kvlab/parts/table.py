@@ -62,8 +62,8 @@ KERNEL_SETS = ("viper", "thumb")
 # Stands in for what boards have built in, and is never copied.
 HOST_ONLY = ("mpy_kv.cpython",)
 
-# Reads sources of native code, and is not copied with compiled modules unless the whole package is.
-SOURCES_ONLY = ("mpy_kv.sources",)
+# These read sources of native code, and are not copied with compiled modules unless the whole package is.
+SOURCES_ONLY = ("mpy_kv.sources", "mpy_kv.undecorated")
 
 # Modules that import what a name says at run time: the names are the table's, none is followed.
 REGISTRIES = {
