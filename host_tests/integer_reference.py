@@ -123,6 +123,17 @@ def fixed(x: np.ndarray, top: int, below: Ints) -> Ints:
     return fits(found.astype(np.int64), -32752, 32752)
 
 
+def fixed_values(x: np.ndarray, top: int) -> Ints:
+    """The same in units of 2^(top - 36), 0 from 2^21 on; where bits are cut off a negative one is rounded to
+    what is less in magnitude, always."""
+    bits = x.view(np.uint16).astype(int)
+    fields = bits >> 10 & 31
+    steps = np.floor(np.ldexp(1.0, 20 + np.maximum(fields, 1) - top))
+    sizes = ((bits & 1023) + np.where(fields, 1024, 0)) * steps / 512
+    negative = np.where((steps > 0) & (steps < 512), 1 - np.ceil(sizes), -sizes)
+    return fits(np.where(bits >> 15, negative, np.floor(sizes)).astype(np.int64), -(1 << 22), 1 << 22)
+
+
 def exponents(x: np.ndarray) -> Ints:
     """Of each token's largest float16 number, as if denormals had more of them; of nothing -9."""
     largest = np.abs(x.astype(float)).max(-1)
@@ -263,7 +274,7 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int]:
     for piece in range(slices):
         u = fits(fits(mantissas * factors[:, piece]) >> lower[:, piece] >> shifts, 0, (1 << 27) - 1)
         if head.floats:
-            codes = fixed(head.v, largest, np.zeros(n, int))
+            codes = fixed_values(head.v, largest)
         else:
             codes = fits(head.v * head.v_unit + 128, 1, 255).reshape(n, slices, -1)[:, piece]
         scaled = sum(int(u[at : at + 8].sum()) >> 13 for at in range(0, n, 8))
@@ -276,7 +287,8 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int]:
                 lane = (codes[at : at + 8] * p[:, None]).sum(0)
                 if head.floats:
                     # Rounded, where the others are cut off: they are from an offset that is cut off as well.
-                    acc = fits(acc + (fits(fits((lane >> 8) * factor) + ((1 << down) >> 1)) >> down))
+                    fits((fits(lane) >> 15) * factor)
+                    acc = fits(acc + (fits((lane * factor >> 15) + ((1 << down) >> 1)) >> down))
                     continue
                 fits(lane, 0, 65535)
                 acc = fits(acc + (fits(lane * factor) >> down), 0, (1 << 29) - 1)

@@ -12,11 +12,12 @@ _HASH, _UNDERSCORE = 35, 95  # as bytes
 def viper_source(text):
     """Source of viper kernels as this word size needs it.
 
-    In kernel sources `x >> _HI` is the upper half of a 32-bit product and `if _WIDE:` guards
-    the sign extension of a 32-bit load: nothing to do on 32 bits, two shifts on 64.
+    In kernel sources `x >> _HI` is the upper half of a 32-bit product, `x >> _FINER` its upper 23 bits, and
+    `if _WIDE:` guards the sign extension of a 32-bit load: nothing to do on 32 bits, two shifts on 64.
     """
     if WIDE:
         text = text.replace("_WIDE = const(0)", "_WIDE = const(1)").replace(">> _HI", "<< 32 >> 48")
+        text = text.replace(">> _FINER", "<< 32 >> 41")
     return text
 
 

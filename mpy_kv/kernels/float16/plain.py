@@ -5,11 +5,11 @@ endian, zeros in the padding of a row. What does not depend on the width of a nu
 `size` is its bytes, read(buf, at, by) gives the integer f and field(buf, at) the exponent field.
 
 Bounds, beside B1 to B6:
- F1  |f| <= 32752 < 2^15: 11 bits of mantissa, 4 of guard, as a relative scale of int8 (B2). On the way
-     to it, 10 bits of mantissa times 2^20.
+ F1  |f| of a key <= 32752 < 2^15: 11 bits of mantissa, 4 of guard; of a value <= 2047 * 2^11 < 2^22. On
+     the way to it, 10 bits of mantissa times 2^20.
  F2  the codes of a query sum to 64 * 1024 at most in magnitude, so |sum(q f)| < 2^31; >> 8 it is a dot as of
      codes below 128, at most 1.0074 times as large as B3 allows. Relative scales are 2^14: |score| < 2^30.
- F3  the small weights of a batch sum to <= 257 (B5): |sum(p f)| >> 8 <= 32880, times the factor < 2^29.1.
+ F3  the small weights of a batch sum to <= 257 (B5): |sum(p f)| < 2^30.1; >> 15 and times the factor, < 2^29.1.
  F4  the shift of a batch is 1..31 (B6), so that what rounds it is 2^30 at most.
  F5  |sum of values| <= 2^28 and 1/2 a batch (B6): with 2^29 added it is positive and below 2^30.
 """
@@ -123,18 +123,24 @@ def _field(buf, at):
     return h >> 10 or max(count_bits(h), 1) - 10
 
 
-def _read(buf, at, table):
-    """f of the number there: sign and exponent choose t and b, the other 10 bits m make (m * t >> 16) + b."""
+def _read(buf, at, table, cut=16):
+    """f of the key there: sign and exponent choose t and b, the other 10 bits m make (m * t >> 16) + b."""
     entry = table + 8 * (buf[at + 1] >> 2)
-    return ((buf[at] | buf[at + 1] << 8 & 768) * get32(buf, entry) >> 16) + get32(buf, entry + 4)
+    return ((buf[at] | buf[at + 1] << 8 & 768) * get32(buf, entry) >> cut) + get32(buf, entry + 4)
+
+
+def _read_value(buf, at, table):
+    """The same of a value, with 7 bits more: (m * t >> 9) + b."""
+    return _read(buf, at, table, 9)
 
 
 def scales(buf, same, which, a):
     """KEXP or VEXP: the largest exponent among the visible numbers of the head; the relative scales; the
     table by which qk or av reads a number. which 0: K, 1: V.
 
-    A value is then f * 2^(top - 29), f rounded down, but 0 if its exponent lies 15 or more below top (F1).
-    That is f / 256 codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS have the 6 in
+    A key is then f * 2^(top - 29), f rounded down, but 0 if its exponent lies 15 or more below top (F1); a
+    value f * 2^(top - 36), 0 from 21 on, of which nothing is cut off unless its exponent is more than 11 below
+    top, and then so that it is never larger. A key's f is f / 256 codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS have the 6 in
     them. A key whose exponent is d below top, d at least 4, has 2^-d of that scale, and f is relative to its
     own: VARIED. The tables, int32 [sign][32][2] of K and then of V right before the relative scales, hold t
     and b of _read(); d entries behind its start are those of a smaller top, but for numbers of
@@ -144,12 +150,14 @@ def scales(buf, same, which, a):
     for e in range(max(top, 1) + 1):
         at = a[_KSCALE] - _TABLES + _TABLE * which + 8 * e
         d = top - max(e, 1)
-        step = 1 << 14 >> d if d > 0 else 1 << 14 - d
-        hidden = step if e else 0
-        put32(buf, at, step << 6)
+        t = 1 << 20 >> d if d > 0 else 1 << 20 - d
+        if not which:
+            t &= -64
+        hidden = 0 if not e else t << 1 if which else t >> 6
+        put32(buf, at, t)
         put32(buf, at + 4, hidden)
-        put32(buf, at + 256, -step << 6)
-        put32(buf, at + 260, -hidden)
+        put32(buf, at + 256, -t)
+        put32(buf, at + 260, int(which and t & 511 > 0) - hidden)
     return 0
 
 
@@ -212,9 +220,9 @@ def dots(buf, a, size, read, by, step):
 def av(buf, same, spare, a):
     """Small weights times the values, summed over tokens: int32 to SUMS, with an offset that goes to CORR.
 
-    A batch's sum(p f) >> 8 times its factor is shifted to the common unit and rounded, halves up: a sum of
+    A batch's sum(p f) times its factor, >> 15, is shifted to the common unit and rounded, halves up: a sum of
     weights that nearly vanish would else lean to one side. Arguments as in qk()."""
-    return sums(buf, a, 2, _read, a[_KSCALE] - _TABLE)
+    return sums(buf, a, 2, _read_value, a[_KSCALE] - _TABLE)
 
 
 def sums(buf, a, size, read, by):
@@ -230,4 +238,4 @@ def sums(buf, a, size, read, by):
 
 
 def _in_units(lane, factor, r):
-    return (lane >> 8) * factor + (1 << r - 1) >> r
+    return (lane * factor >> 15) + (1 << r - 1) >> r

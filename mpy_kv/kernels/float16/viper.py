@@ -8,6 +8,7 @@ from micropython import const
 
 _WIDE = const(0)
 _HI = const(16)
+_FINER = const(9)
 
 # fields: attend, run, query, encode, vector, layer
 _N = const(0)
@@ -208,16 +209,28 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
         k = n
         if n == 0:
             k = 1
-        left = 0x4000
+        left = 0x100000
         if k > top:
             left = left << (k - top)
         else:
             left = left >> (top - k)
-        p[0] = left << 6
-        p[1] = left if n else 0
+        if which:
+            k = left << 1
+        else:
+            k = left >> 6
+            left = k << 6
+        if n == 0:
+            k = 0
+        p[0] = left
+        p[1] = k
         p = ptr32(int(p) + 256)
-        p[0] = 0 - (left << 6)
-        p[1] = 0 - left if n else 0
+        p[0] = 0 - left
+        k = 0 - k
+        if which:
+            # What is cut off is not to make it larger.
+            if left & 511:
+                k += 1
+        p[1] = k
         p = ptr32(int(p) - 248)
         n += 1
     if which:
@@ -339,9 +352,9 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
                 while k:
                     w = int(x[0]) >> cut & 0xFFFF
                     p = ptr32((v[0] >> 10 << 3) + table)
-                    s0 = (((v[0] & 1023) * p[0] >> _HI) + p[1]) * w + s0
+                    s0 = (((v[0] & 1023) * p[0] >> _FINER) + p[1]) * w + s0
                     p = ptr32((v[1] >> 10 << 3) + table)
-                    s1 = (((v[1] & 1023) * p[0] >> _HI) + p[1]) * w + s1
+                    s1 = (((v[1] & 1023) * p[0] >> _FINER) + p[1]) * w + s1
                     v = ptr16(int(v) + row)
                     x = ptr32(int(x) + 4)
                     k -= 1
@@ -352,8 +365,8 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
             if cut:
                 k += 5
             w = c & 0xFFFF
-            s0 = (s0 >> 8) * w
-            s1 = (s1 >> 8) * w
+            s0 = (s0 >> 15) * w + ((s0 & 32767) * w >> 15)
+            s1 = (s1 >> 15) * w + ((s1 & 32767) * w >> 15)
             w = 1 << k >> 1
             o[0] = ((s0 + w) >> k) + o[0]
             o[1] = ((s1 + w) >> k) + o[1]

@@ -40,17 +40,21 @@ def _field(buf, at):
     return buf[at + 3] << 1 & 254 | buf[at + 2] >> 7
 
 
-def _read(buf, at, top):
+def _read(buf, at, top, cut=9):
     e = _field(buf, at)
     if not e:  # zero, or a denormal, which counts as one
         return 0
     f = (128 | buf[at + 2] & 127) << 16 | buf[at + 1] << 8 | buf[at]
-    f >>= 9 + top - e
+    f >>= cut + top - e
     return -f if buf[at + 3] >> 7 else f
 
 
+def _read_value(buf, at, top):
+    return _read(buf, at, top, 2)
+
+
 def scales(buf, same, which, a):
-    """As float16's: a value is f * 2^(top - 141), f = +-mantissa >> 9 + top - own."""
+    """As float16's: a key is f * 2^(top - 141), f = +-mantissa >> 9 + top - own; of a value f has 7 bits more."""
     relative(buf, which, a, 4, _field, 1)
     return 0
 
@@ -62,4 +66,4 @@ def qk(buf, same, spare, a):
 
 def av(buf, same, spare, a):
     """As float16's."""
-    return sums(buf, a, 4, _read, a[_VEXP] - DENORMAL)
+    return sums(buf, a, 4, _read_value, a[_VEXP] - DENORMAL)

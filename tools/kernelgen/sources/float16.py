@@ -10,7 +10,9 @@ from kernelgen.fragments.runs import *
 from kernelgen.language import *
 
 
-def number(offset: int, table: Register, mantissa: Register, t: Register, base: Register) -> None:
+def number(
+    offset: int, table: Register, mantissa: Register, t: Register, base: Register, cut: int = 16
+) -> None:
     """r4 a number of the row r0, as an integer: t, base and r5 are used."""
     ldrh(r4, at(r0, offset))
     lsr(r5, r4, 10)
@@ -18,7 +20,7 @@ def number(offset: int, table: Register, mantissa: Register, t: Register, base: 
     ldm(r5, t, base)
     and_(r4, mantissa)
     mul(r4, t)
-    asr(r4, 16)
+    asr(r4, cut)
     add(r4, base)
 
 
@@ -142,18 +144,28 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
             mov(r1, r4)
             label("ENTRY")
             sub(r1, r2, r1)
-            constant(r7, 1 << 14)
+            constant(r6, 1 << 20)
             with when(lt(r1, 0)):
                 neg(r1, r1)
-                lsl(r7, r1)
+                lsl(r6, r1)
                 mov(r1, 0)
-            lsr(r7, r1)
-            lsl(r6, r7, 6)
+            lsr(r6, r1)
+            mov(r1, which4)
+            with when(eq(r1, 0)):
+                lsr(r7, r6, 6)
+                lsl(r6, r7, 6)
+            with otherwise():
+                lsl(r7, r6, 1)
             with when(eq(r4, 0)):
                 mov(r7, 0)
             stm(r5, r6, r7)
-            neg(r6, r6)
             neg(r7, r7)
+            with when(ne(r1, 0)):
+                # What is cut off is not to make a value larger.
+                lsl(r1, r6, 23)
+                with when(ne):
+                    add(r7, 1)
+            neg(r6, r6)
             stm(r0, r6, r7)
             add(r4, 1)
             branch(eq(r4, 1), "ENTRIES")
@@ -285,7 +297,7 @@ def av(buffer: Register, same: Register, spare: Register, attend: Register) -> N
             weight(r6, split)
             mov(of_token, r6)
             for i, total in enumerate(totals):
-                number(2 * i, table=r2, mantissa=r3, t=r6, base=r7)
+                number(2 * i, table=r2, mantissa=r3, t=r6, base=r7, cut=9)
                 mov(r6, of_token)
                 mul(r4, r6)
                 add(total, r4)
@@ -343,8 +355,13 @@ def av(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                 turn(r5, sp.run_left, sp, by=(r2, r7), run=sp.run)
                 for i, total in enumerate(totals):
                     mov(r7, total)
-                    asr(r7, 8)
+                    lsl(r2, r7, 17)
+                    lsr(r2, 17)
+                    mul(r2, r6)
+                    lsr(r2, 15)
+                    asr(r7, 15)
                     mul(r7, r6)
+                    add(r7, r2)
                     asr(r7, r5)
                     with when(cs):
                         add(r7, 1)
