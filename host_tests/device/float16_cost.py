@@ -25,7 +25,7 @@ def costs(name, codec):
     for t in range(MANY):
         for i in range(WIDTH):
             k[i] = ((t * 31 + i * 17) % 255 - 127) / (1 + i % 5)
-            q[2 * i] = q[2 * i + 1] = (t * 13 + i * 29) % 127 - 63
+            q[2 * i] = q[2 * i + 1] = ((t * 13 + i * 29) % 127 - 63) / 20000  # weights of like size
         cache.append(0, k, k)
         if t + 1 in (FEW, MANY):
             cache.attend(0, q, out)

@@ -4,6 +4,7 @@ usage: stories_instructions.py IMAGE KERNELS    prints {"step", "sample", "token
 The cache is replaced by one that does nothing, so figures do not depend on the position.
 """
 
+import gc
 import json
 import sys
 
@@ -38,6 +39,8 @@ def main(image, kernel_set, tokens=8):
     llama.cache = NoCache()
     sampler = Sampler(llama)
     step = sample = 0
+    gc.collect()
+    gc.threshold(-1)  # counting allocates, and what it leaves is not to be collected in a step
     for i in range(tokens):
         step += count(llama.step, 3 + 41 * i)
         sample += count(sampler.sample)

@@ -9,7 +9,8 @@ Bounds, beside B1 to B6:
      the way to it, 10 bits of mantissa times 2^20.
  F2  the codes of a query sum to 64 * 1024 at most in magnitude, so |sum(q f)| < 2^31; >> 8 it is a dot as of
      codes below 128, at most 1.0074 times as large as B3 allows. Relative scales are 2^14: |score| < 2^30.
- F3  the small weights of a batch sum to <= 257 (B5): |sum(p f)| < 2^30.1; >> 15 and times the factor, < 2^29.1.
+ F3  the small weights of a batch sum to <= 257 (B5): |sum(p f)| < 2^30.1; >> 15 and times the factor it is
+     < 2^29.1.
  F4  the shift of a batch is 1..31 (B6), so that what rounds it is 2^30 at most.
  F5  |sum of values| <= 2^28 and 1/2 a batch (B6): with 2^29 added it is positive and below 2^30.
 """
@@ -138,12 +139,12 @@ def scales(buf, same, which, a):
     """KEXP or VEXP: the largest exponent among the visible numbers of the head; the relative scales; the
     table by which qk or av reads a number. which 0: K, 1: V.
 
-    A key is then f * 2^(top - 29), f rounded down, but 0 if its exponent lies 15 or more below top (F1); a
-    value f * 2^(top - 36), 0 from 21 on, of which nothing is cut off unless its exponent is more than 11 below
-    top, and then so that it is never larger. A key's f is f / 256 codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS have the 6 in
-    them. A key whose exponent is d below top, d at least 4, has 2^-d of that scale, and f is relative to its
-    own: VARIED. The tables, int32 [sign][32][2] of K and then of V right before the relative scales, hold t
-    and b of _read(); d entries behind its start are those of a smaller top, but for numbers of
+    A key is then f * 2^(top - 29), f rounded down, but 0 if its exponent lies 15 or more below top (F1). A
+    value is f * 2^(top - 36), 0 from 21 on; if its exponent is more than 11 below, what is cut off makes it
+    smaller. A key's f is f / 256 codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS
+    have the 6 in them. A key whose exponent is d below top, d at least 4, has 2^-d of that scale, and f is
+    relative to its own: VARIED. The tables, int32 [sign][32][2] of K and then of V right before the relative
+    scales, hold t and b of _read(); d entries behind its start are those of a smaller top, but for numbers of
     exponent field 0, which the table's own 0 to d stand for: they must be small, so d counts from _LEAST on.
     """
     top = relative(buf, which, a, 2, _field, _LEAST)

@@ -321,7 +321,8 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
         n = 0
         s0 = 0
         s1 = 0
-        cut = 0  # bits of a weight before the part of it that is next, where a batch is split
+        t0 = 0
+        t1 = 0
         while total:
             # A batch: 8 tokens, or what is left; it may span runs.
             batch = 8
@@ -330,10 +331,6 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
             total -= batch
             c = int(sh[0])
             sh = ptr32(int(sh) + 4)
-            v0 = int(v)
-            n0 = n
-            run0 = int(run)
-            x0 = int(x)
             while batch:
                 if n == 0:
                     v = ptr16(base + int(a[_VCODES]) + col + int(run[_RUN_CODES]))
@@ -344,13 +341,27 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
                     k = batch
                 n -= k
                 batch -= k
-                if c >> 25:
-                    # It weighs nothing.
-                    v = ptr16(int(v) + k * row)
-                    x = ptr32(int(x) + (k << 2))
-                    k = 0
+                if c >> 24:
+                    if c >> 25:
+                        # It weighs nothing.
+                        v = ptr16(int(v) + k * row)
+                        x = ptr32(int(x) + (k << 2))
+                        k = 0
+                    while k:
+                        # A split batch: weights of two parts.
+                        p = ptr32((v[0] >> 10 << 3) + table)
+                        w = ((v[0] & 1023) * p[0] >> _FINER) + p[1]
+                        s0 = (x[0] & 0xFFFF) * w + s0
+                        t0 = (x[0] >> 16 & 31) * w + t0
+                        p = ptr32((v[1] >> 10 << 3) + table)
+                        w = ((v[1] & 1023) * p[0] >> _FINER) + p[1]
+                        s1 = (x[0] & 0xFFFF) * w + s1
+                        t1 = (x[0] >> 16 & 31) * w + t1
+                        v = ptr16(int(v) + row)
+                        x = ptr32(int(x) + 4)
+                        k -= 1
                 while k:
-                    w = int(x[0]) >> cut & 0xFFFF
+                    w = int(x[0])
                     p = ptr32((v[0] >> 10 << 3) + table)
                     s0 = (((v[0] & 1023) * p[0] >> _FINER) + p[1]) * w + s0
                     p = ptr32((v[1] >> 10 << 3) + table)
@@ -362,25 +373,21 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
                 s0 = s0 << 32 >> 32
                 s1 = s1 << 32 >> 32
             k = c >> 16 & 31
-            if cut:
-                k += 5
             w = c & 0xFFFF
-            s0 = (s0 >> 15) * w + ((s0 & 32767) * w >> 15)
-            s1 = (s1 >> 15) * w + ((s1 & 32767) * w >> 15)
-            w = 1 << k >> 1
-            o[0] = ((s0 + w) >> k) + o[0]
-            o[1] = ((s1 + w) >> k) + o[1]
+            p = ptr32(1 << k >> 1)
+            o[0] = ((s0 >> 15) * w + ((s0 & 32767) * w >> 15) + int(p) >> k) + o[0]
+            o[1] = ((s1 >> 15) * w + ((s1 & 32767) * w >> 15) + int(p) >> k) + o[1]
             s0 = 0
             s1 = 0
             if c >> 24 & 1:
-                # A split batch: once more with the other part of its weights.
-                cut = 16 - cut
-                if cut:
-                    total += (int(x) - x0) >> 2
-                    v = ptr16(v0)
-                    n = n0
-                    run = ptr32(run0)
-                    x = ptr32(x0)
-                    sh = ptr32(int(sh) - 4)
+                if _WIDE:
+                    t0 = t0 << 32 >> 32
+                    t1 = t1 << 32 >> 32
+                k += 5
+                p = ptr32(1 << k >> 1)
+                o[0] = ((t0 >> 15) * w + ((t0 & 32767) * w >> 15) + int(p) >> k) + o[0]
+                o[1] = ((t1 >> 15) * w + ((t1 & 32767) * w >> 15) + int(p) >> k) + o[1]
+                t0 = 0
+                t1 = 0
         col += 4
     return 0

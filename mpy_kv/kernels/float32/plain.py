@@ -54,7 +54,8 @@ def _read_value(buf, at, top):
 
 
 def scales(buf, same, which, a):
-    """As float16's: a key is f * 2^(top - 141), f = +-mantissa >> 9 + top - own; of a value f has 7 bits more."""
+    """As float16's: a key is f * 2^(top - 141), f = +-mantissa >> 9 + top - own; of a value f is 2^7 times as
+    large."""
     relative(buf, which, a, 4, _field, 1)
     return 0
 

@@ -363,9 +363,9 @@ def av(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                     mul(r7, r6)
                     add(r7, r2)
                     asr(r7, r5)
-                    with when(cs):
-                        add(r7, 1)
-                    bump(at(r4, 4 * i), r7, by=r2)
+                    ldr(r2, at(r4, 4 * i))
+                    adc(r2, r7)
+                    str_(r2, at(r4, 4 * i))
                 mov(r2, 0)
                 for total in totals:
                     mov(total, r2)
