@@ -227,10 +227,10 @@ class Batch:
         """u: weights times scales; total: the sum of all weights, which says what unit sums have; scaled: of
         all `batches` the sum of u >> 13. One that all together weigh less than 2^-12 of that is left out."""
         whole = int(fits(u.sum()))
-        if whole <= scaled * 2 >> batches.bit_length():
-            return cls([])
         size = whole.bit_length()
-        down = min(total.bit_length() + 1 - size, 31)
+        down = total.bit_length() + 1 - size
+        if whole <= scaled * 2 >> batches.bit_length() or down > 31:
+            return cls([])
         assert down >= 1
         # In 1/2^15 of the power of two above the sum, rounded down.
         parts, sums = (np.floor(np.ldexp(x, 15 - size)).astype(np.int64) for x in (u, np.array(whole)))
@@ -246,7 +246,7 @@ class Batch:
         small = fits((fine + 2**19) // 2**20)
         off = int((small.sum() << 20) - sums * int(np.floor(2**21 / step + 0.5)))
         moved = (small << 20) - fine
-        while abs(off) > 1.25 * 2**20:
+        while small.max() >= 64 and abs(off) > 1.25 * 2**20:
             up = 1 if off > 0 else -1
             farthest = int(np.argmax(moved * up))
             small[farthest] -= up

@@ -219,7 +219,7 @@ class Broken:
     def weights(self, buf: Any, same: Any, tables: Any, a: Any) -> int:
         done: int = self.right(buf, same, tables, a)
         rows = np.frombuffer(buf, "<i4", a[0], a[11])  # N numbers at DOTS
-        rows[rows < self.least] = 0
+        rows[rows & 0xFFFF < self.least] = 0
         return done
 
 

@@ -101,7 +101,8 @@ _BATCH = const(8)
 # Kinds of a batch: it has two parts; it weighs nothing.
 _SPLIT = const(1)
 _NOTHING = const(2)
-_MOST_OFF = const(5 << 18)  # of the sum of a batch's small weights, in 2^-20
+_QUARTER = const(64)  # of the sum of a batch's small weights
+_MOST_OFF = const(5 << 18)  # of the same, in 2^-20
 
 
 def get16(buf, at):
@@ -405,9 +406,10 @@ def _small(us, whole, split):
     """Weights of a batch as small ints on one unit: (ps, factor), u = p * factor / 2^(22 - bits(whole)).
 
     The unit is whole / 250 or a little less, so that the ps, rounded to nearest, sum to 245..257 (B5); the
-    factor makes their sum that of the weights. Where the roundings sum to more than 5/4, the p that gave the
-    most to it is rounded the other way, until they do not. Of a batch that is split, p is rounded down,
-    and behind 16 bits are 32nds of the unit, each with what the one before it left over.
+    factor makes their sum that of the weights. Where one has a quarter of it and the roundings sum to more
+    than 5/4, the p that gave the most to it is rounded the other way, until they do not. Of a batch that is
+    split, p is rounded down, and behind 16 bits are 32nds of the unit, each with what the one before it left
+    over.
     """
     bits = count_bits(whole)
     fifteen = whole << 15 >> bits
@@ -424,7 +426,7 @@ def _small(us, whole, split):
         return ps, step << 6
     ps = [z + (1 << 19) >> 20 for z in zs]
     off = (sum(ps) << 20) - fifteen * inverse
-    while abs(off) > _MOST_OFF:
+    while max(ps) >= _QUARTER and abs(off) > _MOST_OFF:
         one = 1 if off > 0 else -1
         offs = [((p << 20) - z) * one for p, z in zip(ps, zs)]
         i = offs.index(max(offs))
@@ -479,14 +481,15 @@ def weights(buf, same, tables, a):
     a[_WHI] = total >> 16
     a[_WLO] = total & 0xFFFF
     a[_UNIT] = unit = count_bits(total)
-    # What all together weigh less than 2^-12 of the sum is left out.
-    least = scaled << 1 >> count_bits((n + 7) // 8)
+    # What all together weigh less than 2^-12 of the sum is left out, and what would be shifted down by more
+    # than 31.
+    least = max(scaled << 1 >> count_bits((n + 7) // 8), (1 << unit >> 31) - 1)
     for b in range(0, n, _BATCH):
         at = a[_UNITS] + 4 * (b // _BATCH)
         whole = get32(buf, at)
         word = _NOTHING << 24 | 1 << 20
         if whole > least:
-            r = min(unit + 1 - count_bits(whole), 31)
+            r = unit + 1 - count_bits(whole)
             split = whole >> 11 > scaled and r < 27  # a quarter of all
             tokens = range(a[_DOTS] + 4 * b, a[_DOTS] + 4 * (b + _BATCH), 4)
             ps, word = _small([get32(buf, t) for t in tokens], whole, split)

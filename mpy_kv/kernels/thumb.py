@@ -562,6 +562,17 @@ def weights(r0, r1, r2, r3):
     lsr(r4, r4, 1)
     lsr(r5, r5, 1)
     bne(BATCHES)
+    sub(r6, 32)
+    cmp(r6, 0)
+    ble(L8)
+    mov(r5, 1)
+    lsl(r5, r6)
+    sub(r5, 1)
+    cmp(r5, r4)
+    bls(L9)
+    mov(r4, r5)
+    label(L9)
+    label(L8)
     data(2, 0x9410)  # str r4, [sp, 64]  least
     data(2, 0x9811)  # ldr r0, [sp, 68]  batch_start
     data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
@@ -573,12 +584,12 @@ def weights(r0, r1, r2, r3):
     ldr(r5, [r7, 0])
     data(2, 0x9C10)  # ldr r4, [sp, 64]  least
     cmp(r5, r4)
-    bhi(L8)
+    bhi(L10)
     mov(r0, r14)
     mov(r4, 33)
     lsl(r4, r4, 20)
     b(STORE)
-    label(L8)
+    label(L10)
     mov(r3, r12)
     label(UP)
     mov(r6, r5)
@@ -602,11 +613,11 @@ def weights(r0, r1, r2, r3):
     mov(r4, 0)
     sub(r3, 15)
     cmp(r3, 0)
-    bge(L9)
+    bge(L11)
     neg(r4, r3)
     lsl(r5, r4)
     mov(r3, 0)
-    label(L9)
+    label(L11)
     lsr(r5, r3)
     mov(r9, r5)
     lsr(r6, r5, 7)
@@ -623,7 +634,7 @@ def weights(r0, r1, r2, r3):
     lsr(r1, r1, 11)
     data(2, 0x9C0F)  # ldr r4, [sp, 60]  scaled
     cmp(r1, r4)
-    bls(L10)
+    bls(L12)
     data(2, 0x9E0C)  # ldr r6, [sp, 48]  unit
     mov(r1, r12)
     sub(r6, r6, r1)
@@ -631,7 +642,7 @@ def weights(r0, r1, r2, r3):
     bge(WHOLE)
     b(SPLIT)
     label(WHOLE)
-    label(L10)
+    label(L12)
     mov(r1, r13)
     label(FOUR)
     data(2, 0xC8F0)  # ldm r0!, {r4, r5, r6, r7}
@@ -672,9 +683,25 @@ def weights(r0, r1, r2, r3):
     eor(r4, r3)
     mov(r5, 5)
     lsl(r5, r5, 18)
-    label(OFF)
     cmp(r4, r5)
     bls(SETTLED)
+    sub(r0, 32)
+    mov(r2, 0)
+    data(2, 0xC8C0)  # ldm r0!, {r6, r7}
+    orr(r2, r6)
+    orr(r2, r7)
+    data(2, 0xC8C0)  # ldm r0!, {r6, r7}
+    orr(r2, r6)
+    orr(r2, r7)
+    data(2, 0xC8C0)  # ldm r0!, {r6, r7}
+    orr(r2, r6)
+    orr(r2, r7)
+    data(2, 0xC8C0)  # ldm r0!, {r6, r7}
+    orr(r2, r6)
+    orr(r2, r7)
+    lsr(r2, r2, 6)
+    beq(SETTLED)
+    label(OFF)
     data(2, 0x9412)  # str r4, [sp, 72]  number
     mov(r5, r13)
     sub(r0, r0, r1)
@@ -688,10 +715,10 @@ def weights(r0, r1, r2, r3):
     eor(r6, r3)
     sub(r6, r6, r3)
     cmp(r6, r1)
-    ble(L11)
+    ble(L13)
     mov(r1, r6)
     mov(r2, r0)
-    label(L11)
+    label(L13)
     data(2, 0x4570)  # cmp r0, lr
     bne(FARTHEST)
     sub(r1, r5, r0)
@@ -714,7 +741,8 @@ def weights(r0, r1, r2, r3):
     sub(r4, r4, r5)
     mov(r5, 5)
     lsl(r5, r5, 18)
-    b(OFF)
+    cmp(r4, r5)
+    bhi(OFF)
     label(SETTLED)
     mov(r4, r9)
     mov(r5, r11)
@@ -727,10 +755,6 @@ def weights(r0, r1, r2, r3):
     data(2, 0x9E0C)  # ldr r6, [sp, 48]  unit
     mov(r7, r12)
     sub(r6, r6, r7)
-    cmp(r6, 31)
-    ble(L12)
-    mov(r6, 31)
-    label(L12)
     b(CORRECT)
     label(SPLIT)
     add(r7, 1)
@@ -785,9 +809,9 @@ def weights(r0, r1, r2, r3):
     data(2, 0x970B)  # str r7, [sp, 44]  units
     data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
     cmp(r0, r5)
-    bge(L13)
+    bge(L14)
     b(ROUND)
-    label(L13)
+    label(L14)
     data(2, 0x9B08)  # ldr r3, [sp, 32]  a
     data(2, 0x9C0D)  # ldr r4, [sp, 52]  corr
     str(r4, [r3, 100])  # CORR

@@ -693,7 +693,6 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         if left < 8:
             n = left
         left -= n
-        total = 0
         while n:
             if _WIDE:
                 d = (top - (int(y[0]) << 32 >> 32)) >> down
@@ -706,13 +705,22 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
                 d = d >> 8
                 lo = (w << 15 >> d) + lo
                 w = f[0] * w >> (f[0] & 31) >> d
-                total += w
             y[0] = w
             y = ptr32(int(y) + 4)
             f = ptr16(int(f) + 2)
             n -= 1
         hi = (lo >> 16) + hi
         lo = lo & 0xFFFF
+        if left == 0:
+            # Zeros make the last batch whole.
+            n = 0 - int(a[_N]) & 7
+            while n:
+                y[0] = 0
+                y = ptr32(int(y) + 4)
+                n -= 1
+        y = ptr32(int(y) - 32)
+        total = y[0] + y[1] + y[2] + y[3] + y[4] + y[5] + y[6] + y[7]
+        y = ptr32(int(y) + 32)
         sh[0] = total
         sh = ptr32(int(sh) + 4)
         scaled = (total >> 13) + scaled
@@ -721,12 +729,6 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     unit = 27  # bits of the sum: at least those of the largest weight
     while hi >> (unit - 16):
         unit += 1
-    # Zeros make the last batch whole.
-    n = 0 - int(a[_N]) & 7
-    while n:
-        y[0] = 0
-        y = ptr32(int(y) + 4)
-        n -= 1
     y = ptr32(int(a) + 4 * _UNIT)
     y[0] = unit
     y = ptr32(base + int(a[_DOTS]))
@@ -738,39 +740,45 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
     while n:
         least = least >> 1
         n = n >> 1
+    # And what would be shifted down by more than 31.
+    if unit > 31:
+        n = (1 << (unit - 31)) - 1
+        if n > least:
+            least = n
+    quarter = scaled << 11 | 2047
+    if scaled >> 19:
+        quarter = 0x3FFFFFFF
     corr = 0
     half = 1 << 19
-    x = 27
+    x = 26
     while left:
         left -= 1
         total = int(sh[0])
         c = 0x2100000  # weighs nothing
         if total > least:
-            # Its bits; neighbours are alike, so start from the last one.
-            while total >> x:
+            # Its bits, less 1; neighbours are alike, so start from the last one.
+            while total >> x > 1:
                 x += 1
-            while total >> (x - 1) == 0:
+            while total >> x == 0:
                 x -= 1
-            down = unit + 1 - x
-            if down > 31:
-                down = 31
+            down = unit - x
             # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
-            d = 15 - x
+            d = 14 - x
             f = ptr16(0)
             if d < 0:
                 f = ptr16(0 - d)
                 d = 0
             e = total << d >> int(f)
-            c = (e >> 7) + 1
-            c += (c - 1) >> 6
-            # Byte 512: reciprocals of the sums from 131 on.
-            m = int(ptr16((c << 1) + int(tables) + 250)[0])
+            c = e >> 7
+            c = (c >> 6) + c
+            # Byte 512: reciprocals of the sums from 131 on; this is one less.
+            m = int(ptr16((c << 1) + int(tables) + 252)[0])
             off = e * m
             m = m << d
-            if total >> 11 > scaled and down < 27:
+            if total > quarter and down < 27:
                 # A quarter of all. Two parts, of which the second counts 32nds of the first; what is left
                 # over goes on.
-                c = c << 6
+                c = (c + 1) << 6
                 p = y
                 w = d = k = 0
                 n = 8
@@ -796,7 +804,8 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
                 y[7] = (y[7] >> int(f)) * m + half
                 w = (y[0] >> 20) + (y[1] >> 20) + (y[2] >> 20) + (y[3] >> 20)
                 w = (y[4] >> 20) + (y[5] >> 20) + (y[6] >> 20) + (y[7] >> 20) + w
-                # Where too many were rounded up, or down, those that moved most are rounded the other way.
+                # Where one has a quarter, and too many were rounded up, or down, those that moved most are
+                # rounded the other way.
                 d = (w << 20) - off
                 one = 1
                 off = 0xFFFFF
@@ -804,6 +813,9 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
                     d = 0 - d
                     one = 0 - 1
                     off = 0
+                if d > 0x140000:
+                    if (y[0] | y[1] | y[2] | y[3] | y[4] | y[5] | y[6] | y[7]) >> 26 == 0:
+                        d = 0
                 while d > 0x140000:
                     c = 0
                     n = 32

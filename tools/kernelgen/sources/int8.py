@@ -364,6 +364,13 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
         with repeat("BATCHES", ne):
             lsr(r4, 1)
             lsr(r5, 1)
+        # And what would be shifted down by more than 31: of r6 - 1 bits.
+        sub(r6, 32)
+        with when(gt(r6, 0)):
+            mov(r5, 1)
+            lsl(r5, r6)
+            sub(r5, 1)
+            keep_larger(r4, r5, hi)
         str_(r4, sp.least)
         ldr(r0, sp.batch_start)
         ldr(r5, sp.tokens_end)
@@ -439,8 +446,17 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
             absolute(r4, r3)
             mov(r5, 5)
             lsl(r5, 18)
-            with endless("OFF", "SETTLED"):
-                branch(ls(r4, r5), "SETTLED")
+            branch(ls(r4, r5), "SETTLED")
+            # Only where one has a quarter.
+            sub(r0, 32)
+            mov(r2, 0)
+            for _ in range(4):
+                ldm(r0, r6, r7)
+                orr(r2, r6)
+                orr(r2, r7)
+            lsr(r2, 6)
+            branch(eq, "SETTLED")
+            with repeat("OFF", hi(r4, r5)):
                 # Too many were rounded up, or down: the one that moved most is rounded the other way.
                 str_(r4, sp.number)
                 mov(r5, stack)
@@ -476,6 +492,7 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
                 sub(r4, r5)
                 mov(r5, 5)
                 lsl(r5, 18)
+            label("SETTLED")
             mov(r4, fifteen)
             mov(r5, whole)
             lsl(r6, r5, 1)
@@ -487,7 +504,6 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
             ldr(r6, sp.unit)
             mov(r7, bits)
             sub(r6, r7)
-            at_most(r6, 31)
             b("CORRECT")
             label("SPLIT")
             # A quarter of all: two parts, of which the second counts 32nds of the first; what is left over
