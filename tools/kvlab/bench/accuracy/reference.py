@@ -9,6 +9,7 @@ import numpy as np
 
 from kvlab.bench.accuracy import stored
 from kvlab.bench.accuracy.inputs import Array, Case
+from mpy_kv.geometry import default_group
 
 
 def quantised(queries: Array) -> Array:
@@ -54,12 +55,21 @@ def _attended(case: Case, values: Array) -> Array:
     return found
 
 
+def _of_groups(case: Case, rms: Array) -> Array:
+    """(layers, queries): the root mean square over the heads that share a scale."""
+    heads = max(1, default_group(case.kv_heads, case.queries.shape[1]) // case.queries.shape[1])
+    queries = heads * (len(case.queries) // case.kv_heads)
+    found: Array = np.sqrt((rms**2).reshape(len(rms), -1, queries).mean(-1))
+    return np.repeat(found, queries, axis=1)
+
+
 @dataclass
 class Errors:
     """Each of (layers, queries)."""
 
     l2: Array  # of the values' RMS norm
-    of_output: Array  # the same, but of the right result's own norm where that is larger
+    of_output: Array  # the same, of the RMS norm of all heads that share a scale, or of the right result's own
+    # norm where that is larger
     excess: Array  # by how much a channel exceeds the largest stored magnitude in it, a part of that
     of_largest: Array  # the same, a part of the largest magnitude in any channel of the head
     codes: Array  # the largest deviation of a channel, in what a code of the first token counts
@@ -69,7 +79,7 @@ def errors(case: Case, got: Array) -> Errors:
     values = _by_head(case, stored.values(case))
     want = _attended(case, values)
     rms = _each(case, np.sqrt((values**2).sum(-1).mean(-1)))
-    size = np.maximum(rms, np.linalg.norm(want, axis=-1))
+    size = np.maximum(_of_groups(case, rms), np.linalg.norm(want, axis=-1))
     off = np.linalg.norm(got - want, axis=-1)
     most = _each(case, np.abs(values).max(-2))
     largest = most.max(-1, keepdims=True)
