@@ -110,28 +110,18 @@ def to_halves(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float16)
 
 
-def fixed(x: np.ndarray, top: int, below: Ints) -> Ints:
-    """float16 numbers [n][dim] in units of 2^(top - 29), each token's times 2^below, rounded down; 0 if they
-    are then 2^15 times smaller than what has the exponent `top`. Where `below` is not 0, those that have no
-    exponent count as of exponent 0, hidden bit included."""
+def fixed(x: np.ndarray, top: int, below: Ints, places: int) -> Ints:
+    """float16 numbers [n][dim] in units of 2^(top - 16 - places), each token's times 2^below, rounded towards
+    zero; 0 if they are then 2^(places + 1) times smaller than what has the exponent `top`. Where bits may be
+    cut off, a negative one becomes what is less in magnitude, always. Where `below` is not 0, those that have
+    no exponent count as of exponent 0, hidden bit included."""
     bits = x.view(np.uint16).astype(int)
     fields = (bits >> 10 & 31) + below[:, None]
-    exponents = np.maximum(fields, 1)
-    steps = np.floor(np.ldexp(1.0, 14 + exponents - top))
-    sizes = np.where(bits >> 15, -steps, steps)
-    found = np.floor((bits & 1023) * sizes / 1024) + np.where(fields, sizes, 0)
-    return fits(found.astype(np.int64), -32752, 32752)
-
-
-def fixed_values(x: np.ndarray, top: int) -> Ints:
-    """The same in units of 2^(top - 36), 0 from 2^21 on; where bits are cut off a negative one is rounded to
-    what is less in magnitude, always."""
-    bits = x.view(np.uint16).astype(int)
-    fields = bits >> 10 & 31
-    steps = np.floor(np.ldexp(1.0, 20 + np.maximum(fields, 1) - top))
+    steps = np.floor(np.ldexp(1.0, places + np.maximum(fields, 1) - top))
     sizes = ((bits & 1023) + np.where(fields, 1024, 0)) * steps / 512
     negative = np.where((steps > 0) & (steps < 512), 1 - np.ceil(sizes), -sizes)
-    return fits(np.where(bits >> 15, negative, np.floor(sizes)).astype(np.int64), -(1 << 22), 1 << 22)
+    most = 1 << places + 2
+    return fits(np.where(bits >> 15, negative, np.floor(sizes)).astype(np.int64), -most, most)
 
 
 def exponents(x: np.ndarray) -> Ints:
@@ -185,8 +175,10 @@ def score(head: Head, q: np.ndarray, qs: np.ndarray | None) -> tuple[Ints, int, 
         own = exponents(head.k)
         below = own.max() - np.maximum(own, 12)
         below = np.where(below < 4, 0, np.minimum(below, 30))
-        dots = fits((fixed(head.k, own.max(), below) * rows).cumsum(-1))[:, -1:] >> 8
-        factors, distances, top = np.full((n, 1), 1 << 10), below[:, None], own.max() - 6
+        spare = 8 - max(3, (dim - 1).bit_length())  # a sum of dim products of 6 and 17 + spare bits fits
+        dots = fits((fixed(head.k, own.max(), below, 15 + spare) * rows).cumsum(-1))[:, -1:]
+        factors, distances = np.full((n, 1), 1 << max(0, -spare)), below[:, None] + max(0, spare)
+        top = own.max() - 6
     else:
         dots, factors, distances, top = code_dots(head, rows)
     scores = fits(fits((fits(dots) >> down) * factors, -(1 << 30), 1 << 30) >> distances).sum(-1)
@@ -274,7 +266,7 @@ def mix(head: Head, mantissas: Ints, shifts: Ints) -> tuple[Ints, int, int]:
     for piece in range(slices):
         u = fits(fits(mantissas * factors[:, piece]) >> lower[:, piece] >> shifts, 0, (1 << 27) - 1)
         if head.floats:
-            codes = fixed_values(head.v, largest)
+            codes = fixed(head.v, largest, np.zeros(n, int), 20)
         else:
             codes = fits(head.v * head.v_unit + 128, 1, 255).reshape(n, slices, -1)[:, piece]
         scaled = sum(int(u[at : at + 8].sum()) >> 13 for at in range(0, n, 8))

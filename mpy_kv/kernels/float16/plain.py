@@ -5,10 +5,11 @@ endian, zeros in the padding of a row. What does not depend on the width of a nu
 `size` is its bytes, read(buf, at, by) gives the integer f and field(buf, at) the exponent field.
 
 Bounds, beside B1 to B6:
- F1  |f| of a key <= 32752 < 2^15: 11 bits of mantissa, 4 of guard; of a value <= 2047 * 2^11 < 2^22. On
-     the way to it, 10 bits of mantissa times 2^20.
- F2  the codes of a query sum to 64 * 1024 at most in magnitude, so |sum(q f)| < 2^31; >> 8 it is a dot as of
-     codes below 128, at most 1.0074 times as large as B3 allows. Relative scales are 2^14: |score| < 2^30.
+ F1  |f| of a value <= 2047 * 2^11 < 2^22, of a key 2^(5 - k) times less, k being spare_bits(). On the way
+     to it, 10 bits of mantissa times 2^20.
+ F2  the codes of a query sum to 64 * 2^(8 - k) at most in magnitude, so |sum(q f)| < 2^31. In units of 2^k it
+     is a dot as of codes below 128 times 2^10, which is what other types' is with its scale, at most 1.0074
+     times as large as B3 allows: |score| < 2^30.
  F3  the small weights of a batch sum to <= 257 (B5): |sum(p f)| < 2^30.1; >> 15 and times the factor it is
      < 2^29.1.
  F4  the shift of a batch is 1..31 (B6), so that what rounds it is 2^30 at most.
@@ -24,6 +25,7 @@ from ..params import DENORMAL, TOO_LARGE, V_TOO_LARGE
 from ..plain import batches, count_bits, get32, magnitude, put16, put32
 
 # fields: attend, run, query, encode, vector, layer
+_N = const(0)
 _RUNS = const(1)
 _ROW = const(2)
 _SLICES = const(3)
@@ -32,11 +34,13 @@ _CODES = const(5)
 _VCODES = const(6)
 _DOTS = const(11)
 _KSCALE = const(12)
+_VSCALE = const(13)
 _SUMS = const(16)
 _QUERY = const(17)
 _SINK_QUERY = const(18)
 _KEXP = const(20)
 _CORR = const(25)
+_HEAD_DIM = const(32)
 _V_WIDTH = const(40)
 _VARIED = const(42)
 _RUN = const(45)
@@ -124,47 +128,47 @@ def _field(buf, at):
     return h >> 10 or max(count_bits(h), 1) - 10
 
 
-def _read(buf, at, table, cut=16):
-    """f of the key there: sign and exponent choose t and b, the other 10 bits m make (m * t >> 16) + b."""
+def _read(buf, at, table):
+    """f of the number there: sign and exponent choose t and b, the other 10 bits m make (m * t >> 9) + b."""
     entry = table + 8 * (buf[at + 1] >> 2)
-    return ((buf[at] | buf[at + 1] << 8 & 768) * get32(buf, entry) >> cut) + get32(buf, entry + 4)
+    return ((buf[at] | buf[at + 1] << 8 & 768) * get32(buf, entry) >> 9) + get32(buf, entry + 4)
 
 
-def _read_value(buf, at, table):
-    """The same of a value, with 7 bits more: (m * t >> 9) + b."""
-    return _read(buf, at, table, 9)
+def spare_bits(head_dim):
+    """Bits that a sum over so many channels leaves for each key: 5 of 8, 0 of 256, -2 of 1,024."""
+    return 5 - count_bits(head_dim - 1 >> 3)
 
 
 def scales(buf, same, which, a):
     """KEXP or VEXP: the largest exponent among the visible numbers of the head; the relative scales; the
     table by which qk or av reads a number. which 0: K, 1: V.
 
-    A key is then f * 2^(top - 29), f rounded down, but 0 if its exponent lies 15 or more below top (F1). A
-    value is f * 2^(top - 36), 0 from 21 on; if its exponent is more than 11 below, what is cut off makes it
-    smaller. A key's f is f / 256 codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS
-    have the 6 in them. A key whose exponent is d below top, d at least 4, has 2^-d of that scale, and f is
+    A value is then f * 2^(top - 36), but 0 if its exponent lies more than 20 below top; from 12 below on
+    bits are cut off, which makes it smaller. A key is f * 2^(top - 31 - k), and so on with 5 - k less (F1).
+    That is f / 2^(10 + k) codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS have the 6 in
+    them. A key whose exponent is d below top, d at least 4, has 2^-d of that scale, and f is
     relative to its own: VARIED. The tables, int32 [sign][32][2] of K and then of V right before the relative
     scales, hold t and b of _read(); d entries behind its start are those of a smaller top, but for numbers of
     exponent field 0, which the table's own 0 to d stand for: they must be small, so d counts from _LEAST on.
     """
+    bits = 20 if which else 15 + spare_bits(a[_HEAD_DIM])
     top = relative(buf, which, a, 2, _field, _LEAST)
     for e in range(max(top, 1) + 1):
         at = a[_KSCALE] - _TABLES + _TABLE * which + 8 * e
         d = top - max(e, 1)
-        t = 1 << 20 >> d if d > 0 else 1 << 20 - d
-        if not which:
-            t &= -64
-        hidden = 0 if not e else t << 1 if which else t >> 6
+        t = 1 << bits >> d if d > 0 else 1 << bits - d
+        hidden = t << 1 if e else 0
         put32(buf, at, t)
         put32(buf, at + 4, hidden)
         put32(buf, at + 256, -t)
-        put32(buf, at + 260, int(which and t & 511 > 0) - hidden)
+        put32(buf, at + 260, int(t & 511 > 0) - hidden)
     return 0
 
 
 def relative(buf, which, a, size, field, least):
     """The largest exponent among the visible numbers of the head, field(buf, at) that of one; the row of
-    relative scales: all those of 1; of K also how far a token's exponent, or `least`, is below."""
+    relative scales: all those of 1; of K those of sums in units of 2^k, and how far a token's exponent, or
+    `least`, is below."""
     row = a[_ROW]
     tops = []
     for r in range(a[_RUNS]):
@@ -173,22 +177,25 @@ def relative(buf, which, a, size, field, least):
             tops.append(max([field(buf, c) for c in range(at, at + row, size)]))
     top = max(tops)
     a[_KEXP + which] = top + DENORMAL
-    varied = 0
+    if which:
+        for t in range(a[_N]):
+            put16(buf, a[_VSCALE] + 2 * t, 1024 << 5 | 1)
+        return top
+    k = spare_bits(a[_HEAD_DIM])
+    scale = 1 << 5 | k if k > 0 else 1 << 5 - k
+    a[_VARIED] = 0
     for t, own in enumerate(tops):
-        d = 1
-        if not which:
-            d = top - max(own, least)
-            if d < _NEAR:
-                d = 0
-            varied |= d > 0
-        put16(buf, a[_KSCALE + which] + 2 * t, 1024 << 5 | min(d, 30))
-    if not which:
-        a[_VARIED] = int(varied)
+        d = min(top - max(own, least), 25)
+        if d < _NEAR:
+            d = 0
+        else:
+            a[_VARIED] = scale
+        put16(buf, a[_KSCALE] + 2 * t, scale + d)
     return top
 
 
 def qk(buf, same, spare, a):
-    """Dot of the query with every visible row: sum(q f) >> 8, int32 to DOTS (F2). `spare` is any number."""
+    """Dot of the query with every visible row: sum(q f), int32 to DOTS (F2). `spare` is any number."""
     return dots(buf, a, 2, _read, a[_KSCALE] - _TABLES, 8)
 
 
@@ -207,11 +214,11 @@ def dots(buf, a, size, read, by, step):
         row = a[_CODES] + a[_RUN + _RUN_WORDS * r]
         for _ in range(a[_RUN + _RUN_WORDS * r + _RUN_COUNT]):
             dot = 0
-            own = by + (buf[scale] & 31) * step
+            own = by + (buf[scale] - a[_VARIED] if a[_VARIED] else 0) * step
             for c in range(len(q)):
                 if q[c]:
                     dot += q[c] * read(buf, row + size * c, own)
-            put32(buf, out, dot >> 8)
+            put32(buf, out, dot)
             out += 4
             scale += 2
             row += a[_ROW]
@@ -223,7 +230,7 @@ def av(buf, same, spare, a):
 
     A batch's sum(p f) times its factor, >> 15, is shifted to the common unit and rounded, halves up: a sum of
     weights that nearly vanish would else lean to one side. Arguments as in qk()."""
-    return sums(buf, a, 2, _read_value, a[_KSCALE] - _TABLE)
+    return sums(buf, a, 2, _read, a[_KSCALE] - _TABLE)
 
 
 def sums(buf, a, size, read, by):

@@ -18,13 +18,13 @@ def scales(r0, r1, r2, r3):
     # buffer, r10 largest so far, r11 words left of the run, r12 run, lr runs left; LEVELS: r1 scales, r5
     # their end, r2 exponent, r6 varied; ENTRIES: r5 r0 entries of plus and minus, r4 exponents left, r6
     # t, r7 b
-    # Instructions of inner loops: WORD 11, MORE 4, VALUES 4, KEYS 16, ENTRIES 34
+    # Instructions of inner loops: WORD 11, MORE 4, VALUES 4, SPARE 4, KEYS 16, ENTRIES 27
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    data(2, 0xB081)  # sub sp, 4
+    data(2, 0xB082)  # sub sp, 8
     lsl(r2, r2, 2)
     mov(r8, r2)
     mov(r9, r0)
@@ -114,6 +114,8 @@ def scales(r0, r1, r2, r3):
     mov(r4, r8)
     cmp(r4, 0)
     beq(OF_KEYS)
+    mov(r4, 20)
+    data(2, 0x9401)  # str r4, [sp, 4]  bits
     mov(r4, 128)
     lsl(r4, r4, 8)
     add(r4, 1)
@@ -124,24 +126,46 @@ def scales(r0, r1, r2, r3):
     bne(VALUES)
     b(TABLE)
     label(OF_KEYS)
-    mov(r4, 1)
-    lsl(r4, r4, 15)
+    mov(r7, 5)
+    mov(r4, r3)
+    add(r4, 128)  # HEAD_DIM
+    ldr(r4, [r4, 0])  # HEAD_DIM
+    sub(r4, 1)
+    lsr(r4, r4, 3)
+    b(SPARE_TEST)
+    label(SPARE)
+    sub(r7, 1)
+    lsr(r4, r4, 1)
+    label(SPARE_TEST)
+    cmp(r4, 0)
+    bne(SPARE)
+    mov(r4, 32)
+    cmp(r7, 0)
+    blt(L6)
+    add(r4, r4, r7)
+    b(L7)
+    label(L6)
+    neg(r0, r7)
+    lsl(r4, r0)
+    label(L7)
     mov(r10, r4)
+    add(r7, 15)
+    data(2, 0x9701)  # str r7, [sp, 4]  bits
     label(KEYS)
     ldrh(r4, [r1, 0])
     lsr(r4, r4, 10)
     mov(r7, 12)
     cmp(r4, r7)
-    bcs(L6)
+    bcs(L8)
     mov(r4, r7)
-    label(L6)
+    label(L8)
     sub(r4, r2, r4)
     mov(r7, r10)
     cmp(r4, 4)
-    blt(L7)
+    blt(L9)
+    mov(r6, r7)
     add(r7, r7, r4)
-    mov(r6, 1)
-    label(L7)
+    label(L9)
     strh(r7, [r1, 0])
     add(r1, 2)
     cmp(r1, r5)
@@ -169,35 +193,25 @@ def scales(r0, r1, r2, r3):
     label(ENTRY)
     sub(r1, r2, r1)
     mov(r6, 1)
-    lsl(r6, r6, 20)
+    data(2, 0x9F01)  # ldr r7, [sp, 4]  bits
+    lsl(r6, r7)
     cmp(r1, 0)
-    bge(L8)
+    bge(L10)
     neg(r1, r1)
     lsl(r6, r1)
     mov(r1, 0)
-    label(L8)
-    lsr(r6, r1)
-    mov(r1, r8)
-    cmp(r1, 0)
-    bne(L9)
-    lsr(r7, r6, 6)
-    lsl(r6, r7, 6)
-    b(L10)
-    label(L9)
-    lsl(r7, r6, 1)
     label(L10)
+    lsr(r6, r1)
+    lsl(r7, r6, 1)
     cmp(r4, 0)
     bne(L11)
     mov(r7, 0)
     label(L11)
     data(2, 0xC5C0)  # stm r5!, {r6, r7}
     neg(r7, r7)
-    cmp(r1, 0)
-    beq(L12)
     lsl(r1, r6, 23)
-    beq(L13)
+    beq(L12)
     add(r7, 1)
-    label(L13)
     label(L12)
     neg(r6, r6)
     data(2, 0xC0C0)  # stm r0!, {r6, r7}
@@ -206,7 +220,7 @@ def scales(r0, r1, r2, r3):
     beq(ENTRIES)
     cmp(r4, r2)
     ble(ENTRIES)
-    data(2, 0xB001)  # add sp, 4
+    data(2, 0xB002)  # add sp, 8
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)
@@ -222,8 +236,8 @@ def qk(r0, r1, r2, r3):
     # From float16[RUNS][RUN_COUNT][ROW / 2] at CODES and the query's words at QUERY to int32[N] at DOTS,
     # a column of 4 numbers after the other.
     # r0 numbers, r1 mantissa, r2 table, r3 t, r4 number, r5 its entry, r6 base or code, r7 dot, r8
-    # result, r9 its end in this run, r10 row, r11 mask of the dot so far, r12 what the dot is shifted by
-    # Instructions of inner loops: TOKEN 69
+    # result, r9 its end in this run, r10 row, r11 mask of the dot so far
+    # Instructions of inner loops: TOKEN 67
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -254,14 +268,6 @@ def qk(r0, r1, r2, r3):
     mvn(r4, r4)
     label(L1)
     mov(r11, r4)
-    mov(r4, 0)
-    add(r2, 4)
-    data(2, 0x9D09)  # ldr r5, [sp, 36]  columns
-    cmp(r2, r5)
-    blt(L2)
-    mov(r4, 8)
-    label(L2)
-    mov(r12, r4)
     label(RUN)
     data(2, 0x9B04)  # ldr r3, [sp, 16]  a
     data(2, 0x9E05)  # ldr r6, [sp, 20]  buffer
@@ -271,10 +277,10 @@ def qk(r0, r1, r2, r3):
     add(r4, 16)  # QUERY_WORDS
     ldr(r5, [r7, 12])  # RUN_SINKS
     cmp(r5, 0)
-    beq(L3)
+    beq(L2)
     ldr(r5, [r3, 72])  # SINK_QUERY
     add(r4, r4, r5)
-    label(L3)
+    label(L2)
     ldr(r0, [r3, 12])  # SLICES
     lsl(r0, r0, 2)
     add(r4, r4, r0)
@@ -319,10 +325,15 @@ def qk(r0, r1, r2, r3):
     sub(r4, r4, r6)
     data(2, 0x9E05)  # ldr r6, [sp, 20]  buffer
     sub(r4, r4, r6)
-    mul(r4, r5)
+    cmp(r5, 0)
+    bne(L3)
+    mov(r4, 0)
+    label(L3)
     data(2, 0x940B)  # str r4, [sp, 44]  levels
     sub(r2, r2, r1)
-    data(2, 0x920A)  # str r2, [sp, 40]  table
+    lsl(r5, r5, 3)
+    sub(r5, r2, r5)
+    data(2, 0x950A)  # str r5, [sp, 40]  table
     sub(r1, 1)
     label(TOKEN)
     mov(r6, r8)
@@ -346,7 +357,7 @@ def qk(r0, r1, r2, r3):
     data(2, 0xCD48)  # ldm r5!, {r3, r6}
     and_(r4, r1)
     mul(r4, r3)
-    asr(r4, r4, 16)
+    asr(r4, r4, 9)
     add(r4, r4, r6)
     data(2, 0x9E00)  # ldr r6, [sp, 0]  code0
     mul(r4, r6)
@@ -358,7 +369,7 @@ def qk(r0, r1, r2, r3):
     data(2, 0xCD48)  # ldm r5!, {r3, r6}
     and_(r4, r1)
     mul(r4, r3)
-    asr(r4, r4, 16)
+    asr(r4, r4, 9)
     add(r4, r4, r6)
     data(2, 0x9E01)  # ldr r6, [sp, 4]  code1
     mul(r4, r6)
@@ -370,7 +381,7 @@ def qk(r0, r1, r2, r3):
     data(2, 0xCD48)  # ldm r5!, {r3, r6}
     and_(r4, r1)
     mul(r4, r3)
-    asr(r4, r4, 16)
+    asr(r4, r4, 9)
     add(r4, r4, r6)
     data(2, 0x9E02)  # ldr r6, [sp, 8]  code2
     mul(r4, r6)
@@ -382,13 +393,11 @@ def qk(r0, r1, r2, r3):
     data(2, 0xCD48)  # ldm r5!, {r3, r6}
     and_(r4, r1)
     mul(r4, r3)
-    asr(r4, r4, 16)
+    asr(r4, r4, 9)
     add(r4, r4, r6)
     data(2, 0x9E03)  # ldr r6, [sp, 12]  code3
     mul(r4, r6)
     add(r7, r7, r4)
-    mov(r4, r12)
-    asr(r7, r4)
     data(2, 0x4450)  # add r0, r10
     mov(r6, r8)
     data(2, 0xC680)  # stm r6!, {r7}

@@ -7,7 +7,6 @@ import micropython
 from micropython import const
 
 _WIDE = const(0)
-_HI = const(16)
 _FINER = const(9)
 
 # fields: attend, run, query, encode, vector, layer
@@ -28,6 +27,7 @@ _SINK_QUERY = const(18)
 _KEXP = const(20)
 _VEXP = const(21)
 _CORR = const(25)
+_HEAD_DIM = const(32)
 _MASK31 = const(36)
 _V_WIDTH = const(40)
 _VARIED = const(42)
@@ -183,6 +183,20 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
         while most and most < 1024:
             most = most << 1
             top -= 1
+    # Bits that a sum over all channels leaves for each key.
+    bits = 5
+    n = (int(a[_HEAD_DIM]) - 1) >> 3
+    while n:
+        n = n >> 1
+        bits -= 1
+    unit = 0x20
+    if bits > 0:
+        unit += bits
+    else:
+        unit = unit << (0 - bits)
+    bits += 15
+    if which:
+        bits = 20
     varied = 0
     o = ptr16(first)
     n = int(a[_N])
@@ -197,8 +211,8 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
             if k < 4:
                 k = 0
             else:
-                varied = 1
-            o[0] = 0x8000 + k
+                varied = unit
+            o[0] = unit + k
         o = ptr16(int(o) + 2)
         n -= 1
     p = ptr32(base + int(a[_KSCALE]) - 1024)
@@ -209,16 +223,12 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
         k = n
         if n == 0:
             k = 1
-        left = 0x100000
+        left = 1 << bits
         if k > top:
             left = left << (k - top)
         else:
             left = left >> (top - k)
-        if which:
-            k = left << 1
-        else:
-            k = left >> 6
-            left = k << 6
+        k = left << 1
         if n == 0:
             k = 0
         p[0] = left
@@ -226,10 +236,9 @@ def scales(buf: ptr8, p: ptr32, which: int, a: ptr32) -> int:
         p = ptr32(int(p) + 256)
         p[0] = 0 - left
         k = 0 - k
-        if which:
-            # What is cut off is not to make it larger.
-            if left & 511:
-                k += 1
+        # What is cut off is not to make it larger.
+        if left & 511:
+            k += 1
         p[1] = k
         p = ptr32(int(p) - 248)
         n += 1
@@ -249,6 +258,7 @@ def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
     first = base + int(a[_KSCALE]) - 1024
     table = first
     varied = int(a[_VARIED])
+    first -= varied << 3
     words = int(a[_WIDTH])
     col = 0
     while col < words:
@@ -276,23 +286,19 @@ def qk(k: ptr16, p: ptr32, s: int, a: ptr32) -> int:
             run = ptr32(int(run) + 4 * _RUN_WORDS)
             while n:
                 if varied:
-                    table = first + ((own[0] & 31) << 3)
+                    table = first + ((own[0] & 255) << 3)
                     own = ptr16(int(own) + 2)
                 s = 0
                 if col:
                     s = int(y[0])
                 p = ptr32((k[0] >> 10 << 3) + table)
-                s = (((k[0] & 1023) * p[0] >> _HI) + p[1]) * q0 + s
+                s = (((k[0] & 1023) * p[0] >> _FINER) + p[1]) * q0 + s
                 p = ptr32((k[1] >> 10 << 3) + table)
-                s = (((k[1] & 1023) * p[0] >> _HI) + p[1]) * q1 + s
+                s = (((k[1] & 1023) * p[0] >> _FINER) + p[1]) * q1 + s
                 p = ptr32((k[2] >> 10 << 3) + table)
-                s = (((k[2] & 1023) * p[0] >> _HI) + p[1]) * q2 + s
+                s = (((k[2] & 1023) * p[0] >> _FINER) + p[1]) * q2 + s
                 p = ptr32((k[3] >> 10 << 3) + table)
-                s = (((k[3] & 1023) * p[0] >> _HI) + p[1]) * q3 + s
-                if col + 4 >= words:
-                    if _WIDE:
-                        s = s << 32 >> 32
-                    s = s >> 8
+                s = (((k[3] & 1023) * p[0] >> _FINER) + p[1]) * q3 + s
                 y[0] = s
                 y = ptr32(int(y) + 4)
                 k = ptr16(int(k) + row)

@@ -11,13 +11,14 @@ except ImportError:
 
 import struct
 
-from ..float16.plain import dots, relative, store, sums
+from ..float16.plain import dots, relative, spare_bits, store, sums
 from ..params import DENORMAL
 from ..plain import magnitude
 
 # fields: attend
 _KEXP = const(20)
 _VEXP = const(21)
+_HEAD_DIM = const(32)
 # end of fields
 
 
@@ -40,7 +41,7 @@ def _field(buf, at):
     return buf[at + 3] << 1 & 254 | buf[at + 2] >> 7
 
 
-def _read(buf, at, top, cut=9):
+def _read(buf, at, top, cut=2):
     e = _field(buf, at)
     if not e:  # zero, or a denormal, which counts as one
         return 0
@@ -49,22 +50,19 @@ def _read(buf, at, top, cut=9):
     return -f if buf[at + 3] >> 7 else f
 
 
-def _read_value(buf, at, top):
-    return _read(buf, at, top, 2)
-
-
 def scales(buf, same, which, a):
-    """As float16's: a key is f * 2^(top - 141), f = +-mantissa >> 9 + top - own; of a value f is 2^7 times as
-    large."""
+    """As float16's: a value is f * 2^(top - 148), f = +-mantissa >> 2 + top - own; a key
+    f * 2^(top - 143 - k), f = +-mantissa >> 7 - k + top - own."""
     relative(buf, which, a, 4, _field, 1)
     return 0
 
 
 def qk(buf, same, spare, a):
     """As float16's."""
-    return dots(buf, a, 4, _read, a[_KEXP] - DENORMAL, -1)
+    cut = 7 - spare_bits(a[_HEAD_DIM])
+    return dots(buf, a, 4, lambda buf, at, top: _read(buf, at, top, cut), a[_KEXP] - DENORMAL, -1)
 
 
 def av(buf, same, spare, a):
     """As float16's."""
-    return sums(buf, a, 4, _read_value, a[_VEXP] - DENORMAL)
+    return sums(buf, a, 4, _read, a[_VEXP] - DENORMAL)

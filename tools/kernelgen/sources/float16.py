@@ -10,9 +10,7 @@ from kernelgen.fragments.runs import *
 from kernelgen.language import *
 
 
-def number(
-    offset: int, table: Register, mantissa: Register, t: Register, base: Register, cut: int = 16
-) -> None:
+def number(offset: int, table: Register, mantissa: Register, t: Register, base: Register) -> None:
     """r4 a number of the row r0, as an integer: t, base and r5 are used."""
     ldrh(r4, at(r0, offset))
     lsr(r5, r4, 10)
@@ -20,7 +18,7 @@ def number(
     ldm(r5, t, base)
     and_(r4, mantissa)
     mul(r4, t)
-    asr(r4, cut)
+    asr(r4, 9)
     add(r4, base)
 
 
@@ -38,7 +36,7 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
     a = Array(r3, ATTEND)
     run, of_which = Array(r6, RUN), a.on(r4)
     which4, buffer_, largest, tokens_left, run_, runs_left = r8, r9, r10, r11, r12, lr
-    with frame("row_bytes") as sp:
+    with frame("row_bytes bits") as sp:
         lsl(r2, 2)
         mov(which4, r2)
         mov(buffer_, r0)
@@ -103,14 +101,34 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
         mov(r6, 0)
         mov(r4, which4)
         branch(eq(r4, 0), "OF_KEYS")
+        put(sp.bits, 20, by=r4)
         constant(r4, (1 << 15) + 1)
         with repeat("VALUES", ne(r1, r5)):
             strh(r4, at(r1))
             add(r1, 2)
         b("TABLE")
         label("OF_KEYS")
-        constant(r4, 1 << 15)
+        # Bits that a sum over all channels leaves for each key: -2 to 5.
+        mov(r7, 5)
+        point(r4, a.HEAD_DIM)
+        ldr(r4, a.on(r4, a.HEAD_DIM).HEAD_DIM)
+        sub(r4, 1)
+        lsr(r4, 3)
+        b("SPARE_TEST")
+        with repeat("SPARE", ne):
+            sub(r7, 1)
+            lsr(r4, 1)
+            label("SPARE_TEST")
+            cmp(r4, 0)
+        mov(r4, 32)
+        with when(ge(r7, 0)):
+            add(r4, r7)
+        with otherwise():
+            neg(r0, r7)
+            lsl(r4, r0)
         mov(r10, r4)
+        add(r7, 15)
+        str_(r7, sp.bits)
         with repeat("KEYS", ne(r1, r5)):
             ldrh(r4, at(r1))
             lsr(r4, 10)
@@ -120,8 +138,8 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
             sub(r4, r2, r4)
             mov(r7, r10)
             with when(ge(r4, 4)):
+                mov(r6, r7)
                 add(r7, r4)
-                mov(r6, 1)
             strh(r7, at(r1))
             add(r1, 2)
         point(r4, a.HEAD_DIM)
@@ -144,27 +162,23 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
             mov(r1, r4)
             label("ENTRY")
             sub(r1, r2, r1)
-            constant(r6, 1 << 20)
+            mov(r6, 1)
+            ldr(r7, sp.bits)
+            lsl(r6, r7)
             with when(lt(r1, 0)):
                 neg(r1, r1)
                 lsl(r6, r1)
                 mov(r1, 0)
             lsr(r6, r1)
-            mov(r1, which4)
-            with when(eq(r1, 0)):
-                lsr(r7, r6, 6)
-                lsl(r6, r7, 6)
-            with otherwise():
-                lsl(r7, r6, 1)
+            lsl(r7, r6, 1)
             with when(eq(r4, 0)):
                 mov(r7, 0)
             stm(r5, r6, r7)
             neg(r7, r7)
-            with when(ne(r1, 0)):
-                # What is cut off is not to make a value larger.
-                lsl(r1, r6, 23)
-                with when(ne):
-                    add(r7, 1)
+            # What is cut off is not to make it larger.
+            lsl(r1, r6, 23)
+            with when(ne):
+                add(r7, 1)
             neg(r6, r6)
             stm(r0, r6, r7)
             add(r4, 1)
@@ -180,10 +194,10 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
     column of 4 numbers after the other.
 
     r0 numbers, r1 mantissa, r2 table, r3 t, r4 number, r5 its entry, r6 base or code, r7 dot, r8 result, r9
-    its end in this run, r10 row, r11 mask of the dot so far, r12 what the dot is shifted by
+    its end in this run, r10 row, r11 mask of the dot so far
     """
     a, run = Array(r3, ATTEND), Array(r7, RUN)
-    result, end, row, so_far, down = r8, r9, r10, r11, r12
+    result, end, row, so_far = r8, r9, r10, r11
 
     def codes(word: int, low: Place, high: Place) -> None:
         """The two of a word of the query."""
@@ -210,12 +224,6 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
             with when(ne(r2, 0)):
                 mvn(r4, r4)
             mov(so_far, r4)
-            mov(r4, 0)
-            add(r2, 4)
-            ldr(r5, sp.columns)
-            with when(ge(r2, r5)):
-                mov(r4, 8)
-            mov(down, r4)
             with repeat("RUN", ne):
                 query_of_run(a, sp)
                 ldr(r0, a.SLICES)
@@ -240,10 +248,13 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                 ldr(r5, a.on(r5, a.HEAD_DIM).VARIED)
                 minus(r4, a.DOTS, by=r6)
                 minus(r4, sp.buffer, by=r6)
-                mul(r4, r5)
+                with when(eq(r5, 0)):
+                    mov(r4, 0)
                 str_(r4, sp.levels)
                 sub(r2, r1)
-                str_(r2, sp.table)
+                lsl(r5, 3)
+                sub(r5, r2, r5)
+                str_(r5, sp.table)
                 sub(r1, 1)
                 with repeat("TOKEN", ne(r6, end)):
                     mov(r6, result)
@@ -262,8 +273,6 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                         number(2 * i, table=r2, mantissa=r1, t=r3, base=r6)
                         times(r4, code, by=r6)
                         add(r7, r4)
-                    mov(r4, down)
-                    asr(r7, r4)
                     add(r0, row)
                     mov(r6, result)
                     stm(r6, r7)
@@ -297,7 +306,7 @@ def av(buffer: Register, same: Register, spare: Register, attend: Register) -> N
             weight(r6, split)
             mov(of_token, r6)
             for i, total in enumerate(totals):
-                number(2 * i, table=r2, mantissa=r3, t=r6, base=r7, cut=9)
+                number(2 * i, table=r2, mantissa=r3, t=r6, base=r7)
                 mov(r6, of_token)
                 mul(r4, r6)
                 add(total, r4)

@@ -68,8 +68,7 @@ class Errors:
     """Each of (layers, queries)."""
 
     l2: Array  # of the values' RMS norm
-    of_output: Array  # the same, of the RMS norm of all heads that share a scale, or of the right result's own
-    # norm where that is larger
+    of_output: Array  # of that of all heads that share a scale, or the right result's norm if that is larger
     excess: Array  # by how much a channel exceeds the largest stored magnitude in it, a part of that
     of_largest: Array  # the same, a part of the largest magnitude in any channel of the head
     codes: Array  # the largest deviation of a channel, in what a code of the first token counts
