@@ -145,8 +145,8 @@ def scales(buf, same, which, a):
 
     A value is then f * 2^(top - 36), but 0 if its exponent lies more than 20 below top; from 12 below on
     bits are cut off, which makes it smaller. A key is f * 2^(top - 31 - k), and so on with 5 - k less (F1).
-    That is f / 2^(10 + k) codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS have the 6 in
-    them. A key whose exponent is d below top, d at least 4, has 2^-d of that scale, and f is
+    That is f / 2^(10 + k) codes of int8 with the scale 2^14 * 2^(top - 6 - 29): LOG_EXP and V_BIAS have the 6
+    in them. A key whose exponent is d below top, d at least 4, has 2^-d of that scale, and f is
     relative to its own: VARIED. The tables, int32 [sign][32][2] of K and then of V right before the relative
     scales, hold t and b of _read(); d entries behind its start are those of a smaller top, but for numbers of
     exponent field 0, which the table's own 0 to d stand for: they must be small, so d counts from _LEAST on.
