@@ -185,6 +185,8 @@ def test_inputs_of_a_seed_are_always_the_same_and_within_the_domain(name: str) -
 
 SEARCHED = 504  # seeds of each distribution, a share of them for each element type
 LIMITS = dict.fromkeys(TITLES, 0.01) | {"against": 0.02, "constant": 1 / 8}
+# Of a key of int4 each product with the query keeps 10 bits, which scores of 32 show.
+WIDER = {("far", "int4"): 0.025}
 
 
 def searched(name: str, codec: str) -> dict[str, Any]:
@@ -200,10 +202,11 @@ SEARCHES = [marked(name, codec, name, codec) for name in TITLES for codec in HEL
 
 @pytest.mark.parametrize(("name", "codec"), SEARCHES)
 def test_errors_stay_within_their_limits(name: str, codec: str, upy: Any) -> None:
-    """And no result exceeds what is stored in its channel."""
+    """And no result exceeds what is stored in its channel: of int4, where a middle and a code may make up for
+    one another, in any channel."""
     of = searched(name, codec)
-    assert headline(name, of)["value"] <= LIMITS[name]
-    assert of["excess"]["value"] <= known.BEYOND
+    assert headline(name, of)["value"] <= WIDER.get((name, codec), LIMITS[name])
+    assert of["of_largest" if codec == "int4" else "excess"]["value"] <= known.BEYOND
 
 
 # --- The search finds what is there --------------------------------------------------------------

@@ -387,11 +387,14 @@ def center(buf, same, tables, a):
         t = d * m >> e
         if t < 7168:
             c = get16(buf, a[_CENTERS] + a[_SLICE] * a[_CENTER_ROW] + 2 * i)
-            x = tables[t & 255] * ((c ^ 0x8000) - 0x8000) >> (t >> 8)
-            high += x >> 14
-            low += x & 16383
-    a[_LIFT] = high + (low >> 14)
-    a[_LIFT_LOW] = low & 16383
+            # Towards zero, as all that weights are multiplied with.
+            x = tables[t & 255] * (0x10000 - c if c >> 15 else c) << 3 >> (t >> 8)
+            if c >> 15:
+                x = -x
+            high += x >> 16
+            low += x & 0xFFFF
+    a[_LIFT] = high + (low >> 16)
+    a[_LIFT_LOW] = low & 0xFFFF
     return 0
 
 
@@ -400,7 +403,7 @@ def av4(buf, same, mask, a):
     2^29, of which CORR has as much. Batches go on where those of the fresh tokens end: one that both forms
     share is cut in two."""
     a[_CORR] += _ABOVE
-    lift = _ABOVE + ((a[_LIFT] << 14 | a[_LIFT_LOW]) >> a[_UNIT] - 27)
+    lift = _ABOVE + ((a[_LIFT] << 16 | a[_LIFT_LOW]) >> a[_UNIT] - 24)
     fresh = a[_N] - a[_SEALED]
     start = a[_VCODES4] + a[_SLICE] * a[_WIDTH4]
     for c in range(2 * a[_WIDTH4]):

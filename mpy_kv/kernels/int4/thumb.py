@@ -382,7 +382,7 @@ def center(r0, r1, r2, r3):
     # From int32[N] at SCORES and int16[SEALED] at CENTERS; `tables` is tables.TABLES.
     # r0 scores, r1 middles, r2 term, r3 shift down, r4 mantissa, r5 exponent, r6 distance, r8 MAX, r9
     # distance that weighs nothing, r10 tables, r11 sum >> 14, r12 the rest, lr end of scores
-    # Instructions of inner loops: DIVIDE 8, TOKEN 25
+    # Instructions of inner loops: DIVIDE 8, TOKEN 30
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -496,11 +496,16 @@ def center(r0, r1, r2, r3):
     data(2, 0xB23F)  # sxth r7, r7
     mul(r2, r7)
     lsr(r6, r6, 8)
-    asr(r2, r6)
-    lsl(r7, r2, 18)
-    lsr(r7, r7, 18)
+    asr(r7, r2, 31)
+    add(r2, r2, r7)
+    eor(r2, r7)
+    lsl(r2, r2, 3)
+    lsr(r2, r6)
+    eor(r2, r7)
+    sub(r2, r2, r7)
+    data(2, 0xB297)  # uxth r7, r2
     data(2, 0x44BC)  # add r12, r7
-    asr(r2, r2, 14)
+    asr(r2, r2, 16)
     data(2, 0x4493)  # add r11, r2
     label(L4)
     add(r1, 2)
@@ -508,11 +513,10 @@ def center(r0, r1, r2, r3):
     bne(TOKEN)
     data(2, 0x9F01)  # ldr r7, [sp, 4]  own
     mov(r4, r12)
-    lsr(r5, r4, 14)
+    lsr(r5, r4, 16)
     data(2, 0x445D)  # add r5, r11
     str(r5, [r7, 60])  # LIFT
-    lsl(r4, r4, 18)
-    lsr(r4, r4, 18)
+    data(2, 0xB2A4)  # uxth r4, r4
     str(r4, [r7, 64])  # LIFT_LOW
     data(2, 0xB002)  # add sp, 8
     pop({r4, r5, r6, r7})
@@ -552,14 +556,14 @@ def av4(r0, r1, r2, r3):
     mov(r4, r3)
     add(r4, 128)  # HEAD_DIM
     ldr(r4, [r4, 44])  # UNIT
-    sub(r4, 41)
+    sub(r4, 40)
     cmp(r4, 0)
     bge(L1)
     neg(r4, r4)
     lsl(r6, r4)
     ldr(r1, [r7, 64])  # LIFT_LOW
     lsl(r1, r4)
-    lsr(r1, r1, 14)
+    lsr(r1, r1, 16)
     add(r6, r6, r1)
     mov(r4, 0)
     label(L1)

@@ -487,15 +487,19 @@ def center(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         if d < far:
             d = d * m >> e
             w = int(ptr16(((d & 255) << 1) + int(tables))[0]) * ((int(f[0]) ^ 0x8000) - 0x8000)
-            w = w >> (d >> 8)
-            high += w >> 14
-            low += w & 16383
+            # Towards zero, as all that weights are multiplied with.
+            if w < 0:
+                w = 0 - ((0 - w) << 3 >> (d >> 8))
+            else:
+                w = w << 3 >> (d >> 8)
+            high += w >> 16
+            low += w & 0xFFFF
         y = ptr32(int(y) + 4)
         f = ptr16(int(f) + 2)
         n -= 1
     p = ptr32(int(a) + 4 * _LIFT)
-    p[0] = high + (low >> 14)
-    p[_LIFT_LOW - _LIFT] = low & 16383
+    p[0] = high + (low >> 16 & 0xFFFF)
+    p[_LIFT_LOW - _LIFT] = low & 0xFFFF
     return 0
 
 
@@ -506,13 +510,13 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
     row = int(a[_ROW4])
     width = int(a[_WIDTH4])
     fresh = int(a[_N]) - int(a[_SEALED])
-    # In units of the sums: 27 bits of LIFT and LIFT_LOW more than its own, or less.
-    n = int(a[_UNIT]) - 41
+    # In units of the sums: 24 bits of LIFT and LIFT_LOW more than its own, or less.
+    n = int(a[_UNIT]) - 40
     lift = int(a[_LIFT])
     if _WIDE:
         lift = lift << 32 >> 32
     if n < 0:
-        lift = (lift << (0 - n)) + (int(a[_LIFT_LOW]) >> (n + 14))
+        lift = (lift << (0 - n)) + (int(a[_LIFT_LOW]) >> (n + 16))
     else:
         lift = lift >> n
     lift += 0x20000000

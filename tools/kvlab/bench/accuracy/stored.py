@@ -24,11 +24,14 @@ def values(case: Case) -> Array:
 
 def step(case: Case) -> Array:
     """(layers, kv_heads * head_dim): what a code counts in each channel of the first token's values; of
-    floats the 127th part of the largest, as of int8."""
+    floats the 127th part of the largest, as of int8; of int4 the 15th of the range, where any token is sealed
+    and that is more."""
     rows = np.asarray(case.value_sets[:, 0], np.float32)
     groups = _groups(case, rows)
     levels = 7 if case.codec == "int8-int4" else 127
     scales = codecs.symmetric(groups, levels).scales.astype(np.float64)
+    if case.codec == "int4" and sealed_tokens(len(case.keys), case.sinks):
+        scales = np.maximum(scales, (groups.max(-1) - groups.min(-1)) / 15)
     return np.broadcast_to(scales[..., None], groups.shape).reshape(rows.shape)
 
 
