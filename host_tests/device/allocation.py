@@ -34,7 +34,7 @@ def cache_of(**options):
 
 
 windowed = cache_of(window=24, sinks=4)
-roomy = cache_of(capacity=3900)
+roomy = cache_of(capacity=3800)
 k, v, q, qs, out = filled(32, 1), filled(32, 2), filled(64, 3), filled(64, 4), filled(64, 5)
 outs = [filled(64, layer) for layer in range(LAYERS)]  # an array a layer is no reason to allocate either
 ks = [filled(32, layer) for layer in range(LAYERS)]
@@ -64,7 +64,7 @@ def windowed_tokens(count):
 
 
 def roomy_tokens(count):
-    if roomy.length + count > 4000:
+    if roomy.length + count > 3800:
         roomy.rollback(roomy.length)
     tokens(roomy, count)
 
