@@ -43,7 +43,7 @@ def test_worked_example_of_the_cache_buffer():
         cache.append(0, array("f", k), array("f", v))
         cache.commit()
     assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
-    assert (g.group, g.slots, g.row_bytes, g.layer_bytes, g.bytes()) == (4, 4, 4, 48, 212)
+    assert (g.group, g.slots, g.row_bytes, g.layer_bytes, g.bytes()) == (4, 4, 4, 48, 228)
     assert cache.visible() == [0, 2, 3]
 
 
@@ -55,7 +55,7 @@ def test_worked_example_of_values_in_four_bits():
         cache.append(0, array("f", k), array("f", v))
         cache.commit()
     assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
-    assert (g.v_row_bytes, g.layer_bytes, g.bytes()) == (4, 48, 228)
+    assert (g.v_row_bytes, g.layer_bytes, g.bytes()) == (4, 48, 244)
 
 
 def test_worked_example_of_sparse_values():
@@ -66,7 +66,7 @@ def test_worked_example_of_sparse_values():
         cache.append(0, array("f", k), array("f", v))
         cache.commit()
     assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
-    assert (g.v_row_bytes, g.layer_bytes, g.bytes()) == (4, 48, 228)
+    assert (g.v_row_bytes, g.layer_bytes, g.bytes()) == (4, 48, 244)
 
 
 def test_worked_example_of_float16():
@@ -77,7 +77,7 @@ def test_worked_example_of_float16():
         cache.append(0, array("f", k), array("f", v))
         cache.commit()
     assert bytes(cache.buffer[: g.layer_bytes]) == _hex_of(dump)
-    assert (g.groups, g.row_bytes, g.layer_bytes, g.bytes()) == (0, 8, 64, 1252)
+    assert (g.groups, g.row_bytes, g.layer_bytes, g.bytes()) == (0, 8, 64, 1268)
 
 
 def test_worked_example_of_a_sealed_block():
