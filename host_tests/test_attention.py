@@ -10,7 +10,7 @@ import pytest
 from jobs import Job
 from kv_reference import Layout, attention, quantise_query
 
-LIMIT = 0.015  # L2 error of an output, of the RMS norm of the V_j it mixes
+LIMIT = 0.01  # L2 error of an output, of the RMS norm of the V_j it mixes
 QUERY_LIMIT = 0.016  # the same, that the query's own codes cost, times its PEAK
 WINDOWS = (1, 16, 256, pytest.param(4096, marks=pytest.mark.exhaustive))
 # Standard deviation of the queries of layers 0, 1, ...: from equal weights to one token that takes all.

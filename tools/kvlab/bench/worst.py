@@ -12,7 +12,7 @@ CALLS = 100_000
 BLOCK_POLICIES = ("lru", "fifo", "lfu", "hybrid", "sieve", "s3fifo")
 ENTRIES, FEW_ENTRIES = 64, 16
 
-RING = ("append_int16", "append_float32", "append_again", "attend", "commit", "rollback")
+RING = ("append_int16", "append_float32", "append_again", "attend", "av_64", "commit", "rollback")
 POOLS = (
     *("fixed_alloc", "fixed_free", "fixed_part_alloc", "fixed_part_free"),
     *("fixed_alloc_many_16", "fixed_free_many_16", "fixed_part_alloc_many_16", "fixed_part_free_many_16"),
