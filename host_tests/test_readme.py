@@ -87,12 +87,12 @@ def test_sources_take_the_heap_that_is_said(qemu, scripts: dict[str, Path]) -> N
 
 LARGE = """
 from mpy_kv import Geometry, KVCache
-g = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=412)
+g = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=400)
 {}
 cache = KVCache(g, buffer)
 print(g.bytes())
 """
-BYTES = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=412).bytes()
+BYTES = Geometry(layers=5, heads=8, kv_heads=4, head_dim=8, window=400).bytes()
 
 
 def test_a_buffer_of_the_program_finds_room(qemu) -> None:
