@@ -205,6 +205,7 @@ ROUNDS = 300
 # The most over the mean, by operation; 1.5 where nothing is told. What grows with regions, halvings or
 # objects is dear when they are many, and what evicts, copies or prunes now and then.
 MOST_OVER_MEAN = {
+    "rollback": 1.6,
     **dict.fromkeys(("buddy_alloc", "buddy_free", "slab_region_alloc"), 2),
     **dict.fromkeys(("region_alloc", "slab_region_close_region"), 2.5),
     **dict.fromkeys(("requests_append_page_own", "requests_append_again", "budget_append_gaps"), 2.5),
@@ -250,8 +251,8 @@ def test_the_dearest_calls_of_policies(dearest: dict[str, Any]) -> None:
         assert touch["calls"] > insert["calls"] == evict["calls"] == of_few["calls"] == ROUNDS
         assert touch["max"] < 1.25 * touch["min"], name
         if name != "s3fifo":  # which looks for the key among those it remembers
-            # A look-up of a name takes up to 60 instructions more where the cache of look-ups has another.
-            assert insert["max"] == pytest.approx(insert["min"], abs=80), name
+            # A look-up of a name takes up to 64 instructions more where the cache of look-ups has another.
+            assert insert["max"] == pytest.approx(insert["min"], abs=3 * 64), name
         assert of_few["mean"] == pytest.approx(evict["mean"], rel=0.35), name
         assert evict["mean"] < 2.5 * evict["min"], name
     # By what is passed: nothing; protected entries, an eighth; empty lists of counts; newest entries, too;
