@@ -202,6 +202,9 @@ def test_a_token_on_the_unix_port(tmp_path: Path, kvlab: Run) -> None:
 
 ROUNDS = 300
 
+# Three look-ups of a name in a call: 64 instructions each, where another has the place in their cache.
+LOOK_UPS = 3 * 64
+
 # The most over the mean, by operation; 1.5 where nothing is told. What grows with regions, halvings or
 # objects is dear when they are many, and what evicts, copies or prunes now and then.
 MOST_OVER_MEAN = {
@@ -251,13 +254,12 @@ def test_the_dearest_calls_of_policies(dearest: dict[str, Any]) -> None:
         assert touch["calls"] > insert["calls"] == evict["calls"] == of_few["calls"] == ROUNDS
         assert touch["max"] < 1.25 * touch["min"], name
         if name != "s3fifo":  # which looks for the key among those it remembers
-            # A look-up of a name takes up to 64 instructions more where the cache of look-ups has another.
-            assert insert["max"] == pytest.approx(insert["min"], abs=3 * 64), name
+            assert insert["max"] == pytest.approx(insert["min"], abs=LOOK_UPS), name
         assert of_few["mean"] == pytest.approx(evict["mean"], rel=0.35), name
         assert evict["mean"] < 2.5 * evict["min"], name
     # By what is passed: nothing; protected entries, an eighth; empty lists of counts; newest entries, too;
     # all entries, once by the hand, up to four times by the queue.
-    assert operations["lru_evict"]["max"] < 1.05 * operations["lru_evict"]["min"]
+    assert operations["lru_evict"]["max"] < operations["lru_evict"]["min"] + LOOK_UPS
     assert operations["lfu_evict"]["max"] == pytest.approx(operations[f"lfu_{few}_evict"]["max"], abs=8)
     for name, least in (("fifo", 0), ("hybrid", 0), ("sieve", 350), ("s3fifo", 1000)):
         a, b = (operations[f"{name}{size}_evict"]["max"] for size in (f"_{few}", ""))
