@@ -161,7 +161,7 @@ def test_the_reference_is_that_of_the_other_tests() -> None:
     assert not reference.errors(case, reference.attention(case)).l2.any()
 
 
-@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("name", [name for name in TITLES if DISTRIBUTIONS[name].bounded])
 def test_inputs_of_a_seed_are_always_the_same_and_within_the_domain(name: str) -> None:
     distribution = DISTRIBUTIONS[name]
     for seed in range(6):
@@ -184,7 +184,7 @@ def test_inputs_of_a_seed_are_always_the_same_and_within_the_domain(name: str) -
 # --- Whatever the weights ------------------------------------------------------------------------
 
 SEARCHED = 504  # seeds of each distribution, a share of them for each element type
-LIMITS = dict.fromkeys(TITLES, 0.01) | {"against": 0.02, "constant": 1 / 8}
+LIMITS = dict.fromkeys(TITLES, 0.01) | {"against": 0.02, "constant": 1 / 8, "beyond": np.inf}
 # Of a key of int4 each product with the query keeps 10 bits, which scores of 32 show.
 WIDER = {("far", "int4"): 0.025}
 
@@ -206,7 +206,8 @@ def test_errors_stay_within_their_limits(name: str, codec: str, upy: Any) -> Non
     one another, in any channel."""
     of = searched(name, codec)
     assert headline(name, of)["value"] <= WIDER.get((name, codec), LIMITS[name])
-    assert of["of_largest" if codec == "int4" else "excess"]["value"] <= known.BEYOND
+    within = "of_largest" if codec == "int4" or name == "beyond" else "excess"
+    assert of[within]["value"] <= known.BEYOND
 
 
 # --- The search finds what is there --------------------------------------------------------------

@@ -22,4 +22,5 @@ TITLES = {
     "against": "values against the rounding of weights",
     "far": "scales up to 1,024 times one another",
     "tiny": "scales that are denormal",
+    "beyond": "scores up to 1,000, scales up to a million times one another",
 }

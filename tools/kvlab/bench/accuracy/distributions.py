@@ -7,7 +7,7 @@ keys lie along one direction of space, as far as the scores want, with some nois
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _WIDTH = 32
 class Distribution(NamedTuple):
     """least, most: tokens that are drawn, evenly in their logarithm; fewest: that it takes at all. measure:
     the error that is searched for, a name of reference.Errors. adversary: values are then replaced by those
-    of adversary.py."""
+    of adversary.py. bounded: within the domain."""
 
     name: str
     draw: Draw
@@ -35,6 +35,7 @@ class Distribution(NamedTuple):
     measure: str = "l2"
     adversary: bool = False
     fewest: int = 1
+    bounded: bool = True
 
     def inputs(self, seed: int, head_dim: int | None = None, tokens: int | None = None) -> Drawn:
         """Those of a seed: always the same."""
@@ -50,10 +51,14 @@ class Distribution(NamedTuple):
         number = round(float(np.exp(rng.uniform(np.log(self.least), np.log(most)))))
         heads = [self.draw(rng, head_dim, number if tokens is None else tokens) for _ in range(kv_heads)]
         count = 1 if kv_heads > 1 else QUERIES
-        keys = levelled(np.concatenate([head.keys for head in heads], 1), kv_heads)
-        values = levelled(np.concatenate([head.values for head in heads], 1), kv_heads)
+        keys = np.concatenate([head.keys for head in heads], 1)
+        values = np.concatenate([head.values for head in heads], 1)
+        if self.bounded:
+            keys, values = levelled(keys, kv_heads), levelled(values, kv_heads)
         parts = zip(np.split(keys, kv_heads, 1), heads, strict=True)
-        queries = np.concatenate([within(of, head.queries)[:count] for of, head in parts])
+        queries = np.concatenate(
+            [(within(of, head.queries) if self.bounded else head.queries)[:count] for of, head in parts]
+        )
         keys, values, queries = (np.asarray(x, np.float32) for x in (keys, values, queries))
         return Drawn(keys, values, queries, heads[0].sinks, kv_heads)
 
@@ -61,12 +66,10 @@ class Distribution(NamedTuple):
 DISTRIBUTIONS: dict[str, Distribution] = {}
 
 
-def _of(
-    name: str, least: int, most: int, measure: str = "l2", adversary: bool = False, fewest: int = 1
-) -> Callable[[Draw], Draw]:
+def _of(name: str, least: int, most: int, measure: str = "l2", **more: Any) -> Callable[[Draw], Draw]:
     def enter(draw: Draw) -> Draw:
         assert name in TITLES
-        DISTRIBUTIONS[name] = Distribution(name, draw, least, most, measure, adversary, fewest)
+        DISTRIBUTIONS[name] = Distribution(name, draw, least, most, measure, **more)
         return draw
 
     return enter
@@ -220,6 +223,18 @@ def tiny(rng: Generator, head_dim: int, tokens: int) -> Drawn:
         smaller = 127 * 2 ** rng.uniform(-24, -14) / np.abs(found.keys).max()
         found.keys *= smaller
         found.queries /= smaller
+    return found
+
+
+@_of("beyond", 2, 256, "of_output", bounded=False)
+def beyond(rng: Generator, head_dim: int, tokens: int) -> Drawn:
+    """Outside of the domain, and stored all the same."""
+    found = normal(rng, head_dim, tokens)
+    found.keys *= 2 ** rng.uniform(-10, 10, size=(tokens, 1))
+    if rng.random() < 0.5:
+        found.values = rng.normal(size=found.values.shape) * 2 ** rng.uniform(-10, 10, size=(tokens, 1))
+    reach = (np.abs(found.queries) @ np.abs(found.keys).T).max(-1) / np.sqrt(head_dim)
+    found.queries *= (2 ** rng.uniform(5, 10, size=QUERIES) / reach)[:, None]
     return found
 
 

@@ -12,7 +12,8 @@ Worst = Mapping[str, Mapping[str, Any]]
 Rows = list[tuple[str, ...]]
 
 NOTES = (
-    "error: L2, of the values' RMS norm; far: of the result's where that is larger; constant: in codes",
+    "error: L2, of the values' RMS norm; far and beyond: of the result's where that is larger",
+    "constant: in codes",
     "excess: by how much a result exceeds the largest magnitude stored in its channel, of that",
 )
 IN_CODES = ("constant",)  # what is counted so
