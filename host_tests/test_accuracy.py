@@ -27,7 +27,7 @@ from mpy_kv.token_eviction import BudgetCache
 
 def marked(name: str, codec: str, *words: Any) -> Any:
     """Arguments of a test with an input; those with very many tokens take long."""
-    marks = [pytest.mark.exhaustive] if name in ("tails", "tail-65536", "constant-65536") else []
+    marks = [pytest.mark.exhaustive] if name in ("tail-65536", "constant-65536") else []
     return pytest.param(*words, id=f"{name}-{codec}", marks=marks)
 
 

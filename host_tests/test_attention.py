@@ -205,7 +205,7 @@ def test_equal_weights_do_not_err_together(pattern: str, window: int, upy) -> No
     geometry |= {"window": window, "sinks": 0}
     ops = [["prefill-commit", 0, window - 1], ["step", window - 1]]
     job, layout = Job(geometry, ops, np.ones_like(v), v, np.zeros_like(v)), Layout(**geometry)
-    assert errors(job, layout, *job.unix(upy), window).kernel <= 0.01
+    assert errors(job, layout, *job.unix(upy), window).kernel <= LIMIT
 
 
 @pytest.mark.parametrize("shape", ["8x8 group 32", "48 in three slices"])

@@ -18,7 +18,7 @@ DOTS = 11  # offset, by setup: int32[N]: dots, then small weights; = SCORES with
 KSCALE = 12  # offset, by setup: uint16[SLICES][max_visible], scales relative to the largest exponent
 VSCALE = 13  # offset, by setup: uint16[SLICES][max_visible], scales relative to the largest exponent
 SCALE_ROW = 14  # bytes, by setup: of one such row
-UNITS = 15  # offset, by setup: uint32[batches]: factor | shift << 16 | split << 24
+UNITS = 15  # offset, by setup: uint32[batches]: factor | shift << 16 | kind << 24, see plain.py
 SUMS = 16  # offset, by setup: int32[ROW]
 QUERY = 17  # offset, by head: query record of this head
 SINK_QUERY = 18  # bytes, by row: from set 0 to the set the sinks use; 0 = the same
@@ -45,7 +45,7 @@ QUERY_SET = 38  # bytes, by setup: of one set in a query record
 V_ROW = 39  # bytes, by setup: as ROW, of V
 V_WIDTH = 40  # bytes, by setup: as WIDTH, of V
 V_RUNS = 41  # bytes, by setup: offset in `a` of V's own runs, see V_RUN_CODES; 0: as K's
-VARIED = 42  # flag, by scales(), of floats: 1: a key is read relative to an exponent of its own
+VARIED = 42  # number, by scales(), of floats: where exponents of keys differ the largest one's scale, else 0
 UNIT = 43  # bits, by weights(): of their sum: sums have the unit 2^(UNIT - 21)
 QUERIES = 44  # offset, by setup: first query record
 RUN = 45  # runs, by look: oldest first, see RUN_CODES: the sinks, and a ring in two parts

@@ -28,7 +28,7 @@ ATTEND = Table(
     KSCALE | offset | setup | uint16[SLICES][max_visible], scales relative to the largest exponent
     VSCALE | offset | setup | uint16[SLICES][max_visible], scales relative to the largest exponent
     SCALE_ROW | bytes | setup | of one such row
-    UNITS | offset | setup | uint32[batches]: factor | shift << 16 | split << 24
+    UNITS | offset | setup | uint32[batches]: factor | shift << 16 | kind << 24, see plain.py
     SUMS | offset | setup | int32[ROW]
     QUERY | offset | head | query record of this head
     SINK_QUERY | bytes | row | from set 0 to the set the sinks use; 0 = the same
@@ -55,7 +55,7 @@ ATTEND = Table(
     V_ROW | bytes | setup | as ROW, of V
     V_WIDTH | bytes | setup | as WIDTH, of V
     V_RUNS | bytes | setup | offset in `a` of V's own runs, see V_RUN_CODES; 0: as K's
-    VARIED | flag | scales(), of floats | 1: a key is read relative to an exponent of its own
+    VARIED | number | scales(), of floats | where exponents of keys differ the largest one's scale, else 0
     UNIT | bits | weights() | of their sum: sums have the unit 2^(UNIT - 21)
     QUERIES | offset | setup | first query record
     RUN*12 | runs | look | oldest first, see RUN_CODES: the sinks, and a ring in two parts
@@ -179,8 +179,8 @@ ATTEND4 = Table(
     STRIDE4 | bytes | setup | from one group's V scales to the next group's
     CENTERS | offset | setup | int16[SLICES][SEALED]: middle of the range of V, see scales()
     CENTER_ROW | bytes | setup | of one such row
-    LIFT | sum | center() | >> 14, what the middles add to every channel; signed
-    LIFT_LOW | sum | center() | the rest of it, below 2^14
+    LIFT | sum | center() | >> 16, what the middles add to every channel; signed
+    LIFT_LOW | sum | center() | the rest of it, below 2^16
     SPREAD | offset | setup | words for qk4(): the query's codes, then what it is multiplied with
     FINER | bits | setup | that a sealed key's dot has more than a fresh one's
     TOTAL | tokens | look | visible, fresh and sealed; N counts the fresh ones alone while av() runs

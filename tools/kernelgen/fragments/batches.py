@@ -86,9 +86,8 @@ def each_token(
     run: Place | None = None,
 ) -> None:
     """What runs for a token, up to lr, and whether its batch is split: r7 then tells which part of a weight.
-    gap: what a
-    row of r0 has of bytes, by rows_on. left: rows of the run that are left; run: the
-    next one, if there are several."""
+    gap: what a row of r0 has of bytes, by rows_on. left: rows of the run that are left; run: the next one, if
+    there are several."""
     ldr(r7, sp.units)
     ldrb(r7, at(r7, 3))
     with when(ne(r7, 0)):

@@ -1188,7 +1188,7 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
                 with when(gt(r5, r4)):
                     str_(r5, sp.most)
                 ldr(r4, sp.sets_left)
-            # The shift that keeps all sums of dots within 15 bits.
+            # The shift that keeps all sums of dots within 19 bits.
             ldr(r3, sp.a)
             ldr(r5, a.SLICES)
             ldr(r4, sp.most)
