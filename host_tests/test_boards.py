@@ -213,6 +213,22 @@ def test_an_unchanged_copy_is_read(tmp_path):
             "flash.storage_bytes 4,194,304 is more than",
         ),
         (set_value("flash", "storage_bytes", 4097), "no multiple of flash.erase_bytes"),
+        (
+            set_value("flash", "storage_at_bytes", 655361),
+            "flash.storage_at_bytes 655,361 is no multiple of flash.erase_bytes 4,096",
+        ),
+        (
+            set_value("flash", "storage_at_bytes", 655360 + 4096),
+            "flash.storage_at_bytes and flash.storage_bytes end at 2,101,248, after the 2,097,152",
+        ),
+        (
+            set_value("flash", "firmware_bytes", 655361),
+            "flash.firmware_bytes 655,361 is more than flash.storage_at_bytes 655,360",
+        ),
+        (
+            lambda data: data["flash"].pop("storage_at_bytes"),
+            "flash.storage_at_bytes belongs to rp2 boards, and only there",
+        ),
         (set_value("flash", "program_bytes", 100), "no multiple of flash.program_bytes"),
         (
             lambda data: data["memory"]["heap_bytes"].pop("source"),

@@ -119,6 +119,14 @@ def _belongings(path: Path, name: str, port: str, facts: dict[str, Fact]) -> lis
             "flash.partition belongs to esp32 boards, and only there",
         ),
         (
+            (port == "rp2") == ("flash.storage_at_bytes" in facts),
+            "flash.storage_at_bytes belongs to rp2 boards, and only there",
+        ),
+        (
+            "flash.firmware_bytes" not in facts or "flash.storage_at_bytes" in facts,
+            "flash.firmware_bytes needs flash.storage_at_bytes",
+        ),
+        (
             ("memory.psram_bytes" in facts) == ("memory.psram_mapped_bytes" in facts),
             "memory.psram_bytes and memory.psram_mapped_bytes belong together",
         ),
@@ -177,6 +185,35 @@ def _sizes(facts: dict[str, Fact]) -> list[Claim]:
             (
                 value(whole) % value(part) == 0,
                 f"{whole} {value(whole):,} is no multiple of {part} {value(part):,}",
+            )
+        )
+    if "flash.storage_at_bytes" in facts:
+        claims += _places(facts)
+    return claims
+
+
+def _places(facts: dict[str, Fact]) -> list[Claim]:
+    """Where things lie in the flash of an rp2 board: firmware, then on a whole block the storage."""
+    chip, begin, size, block = (
+        facts[f"flash.{key}_bytes"].value for key in ("chip", "storage_at", "storage", "erase")
+    )
+    claims: list[Claim] = [
+        (
+            begin % block == 0,
+            f"flash.storage_at_bytes {begin:,} is no multiple of flash.erase_bytes {block:,}",
+        ),
+        (
+            begin + size <= chip,
+            f"flash.storage_at_bytes and flash.storage_bytes end at {begin + size:,}, after the"
+            f" {chip:,} of flash.chip_bytes",
+        ),
+    ]
+    firmware = facts.get("flash.firmware_bytes")
+    if firmware is not None:
+        claims.append(
+            (
+                firmware.value <= begin,
+                f"flash.firmware_bytes {firmware.value:,} is more than flash.storage_at_bytes {begin:,}",
             )
         )
     return claims

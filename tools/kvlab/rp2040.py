@@ -72,7 +72,7 @@ def tell(
         raise BadInput(f"--board {board.name}: the emulator of --firmware is an RP2040; use --board {BOARD}")
     need_extra()
     chip_bytes: int = board.facts["flash.chip_bytes"].value
-    storage_at = chip_bytes - board.machine.flash_bytes
+    storage_at: int = board.facts["flash.storage_at_bytes"].value
     code = uf2.read(firmware, chip_bytes)
     if len(code.data) > storage_at:
         raise BadInput(

@@ -42,7 +42,10 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("emulated boards", ("qemu_port",)),
     ("kvlab", ("kvlab", "kvlab.paths", "kvlab.output", "kvlab.element_types", "kvlab.uf2")),
     ("facts", ("kvlab.facts", "kvlab.shipped", "kvlab.traces")),
-    ("boards and models", ("kvlab.boards", "kvlab.profiles", "kvlab.models", "kvlab.engine", "kvlab.parts")),
+    (
+        "boards and models",
+        tuple(f"kvlab.{name}" for name in ("boards", "profiles", "models", "engine", "parts", "flash_gap")),
+    ),
     ("deployment", ("kvlab.deploy", "kvlab.emulators")),
     ("studies", tuple(f"kvlab.{name}" for name in ("replay", "predict", "soak", "train", "quality"))),
     ("stories", ("kvlab.story",)),
