@@ -32,7 +32,7 @@ class Rom:
     def drop(self, raw, order=None):
         """The blocks of a file, in `order` or as they are."""
         blocks = [raw[at : at + 512] for at in range(0, len(raw), 512)]
-        for index in order or range(len(blocks)):
+        for index in range(len(blocks)) if order is None else order:
             self.block(blocks[index])
 
     def block(self, block):

@@ -54,7 +54,7 @@ def test_the_pico_says_why_a_model_in_flash_is_refused(image):
     program = BOARDS / "rp2040" / "main.py"
     report = launcher.emulate(program, ["--tokens", 20], machine, flash=files, timeout_s=60)
     assert report.outcome == "failed"
-    assert "stories: error: --model: at byte 32768 of the flash: checksum" in report.stderr
+    assert "stories: error: --model: flash at 0x100a8000: checksum" in report.stderr
 
 
 def test_the_esp32_reads_its_model_from_a_file(image):

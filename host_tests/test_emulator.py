@@ -454,6 +454,47 @@ def test_flash_is_read_where_it_lies(emulate):
     assert report.stdout == "read-only\n"
 
 
+def test_the_flash_has_the_addresses_of_the_chip(emulate):
+    """uctypes tells and takes them: of the storage, and of what lies before it. All else has its own."""
+    report = ok(
+        emulate(
+            """
+            import rp2
+            from uctypes import UINT8, addressof, bytearray_at
+            from mpy_kv import port
+            assert port.addressof is addressof
+            storage = memoryview(rp2.Flash())
+            at = addressof(storage)
+            assert (at, addressof(storage[4096:])) == (0x100A0000, 0x100A1000)
+            assert bytes(bytearray_at(at, 4)) == b"two\\xff"
+            before = bytearray_at(at - 8192, 8192)
+            assert bytes(before[:6]) == b"hello\\xff" and before[4096] == 0xFF
+            assert addressof(before) == at - 8192 and addressof(memoryview(before)[3:]) == at - 8189
+            # Where nothing was put, and over the border: a copy.
+            assert bytes(bytearray_at(0x10000000, 3)) == b"\\xff\\xff\\xff"
+            assert bytes(bytearray_at(at - 8194, 4)) == b"\\xff\\xffhe"
+            assert bytes(bytearray_at(at - 2, 5)) == b"\\xff\\xfftwo"
+            own = bytearray(b"own")
+            assert bytes(bytearray_at(addressof(own), 3)) == b"own"
+            # It is the flash itself.
+            rp2.Flash().writeblocks(0, b"x", 0)
+            assert bytearray_at(at, 1)[0] == ord("x") & ord("t")
+            """,
+            flash=[FlashFile(b"hello", -8192), FlashFile(b"two")],
+        )
+    )
+    assert report.flash_bytes == 1408 * 1024
+
+
+@pytest.mark.parametrize(
+    ("machine", "offset", "size"),
+    [(PICO, -655_361, 1), (PICO, -4096, 4097), (S3, -1, 1), (PICO, 0, 1_441_793)],
+)
+def test_what_lies_before_the_storage_fits_there(emulate, machine, offset, size):
+    with pytest.raises(PortError, match=f"{size:,} bytes at {offset:,} do not fit"):
+        emulate("", machine=machine, flash=[FlashFile(bytes(size), offset)])
+
+
 @pytest.mark.parametrize(
     "arguments", ["start=1", "start=-4096", "len=0", "len=100", "start=4096, len=1408*1024"]
 )

@@ -56,7 +56,8 @@ SEARCH_FACTOR = 8
 
 @dataclass(frozen=True)
 class FlashFile:
-    """Bytes that are in the flash when the script starts."""
+    """Bytes that are in the flash when the script starts. `offset`: from the begin of the storage region,
+    below zero where they lie before it; for that the board's layout must be known."""
 
     content: bytes
     offset: int = 0
@@ -102,17 +103,17 @@ def emulate(
     port.check_timeout(timeout_s)
     limit -= limit % BLOCK_BYTES
     argv = [_shown(file), *(port.board_text(word, "argument ") for word in args)]
-    settings = _settings(machine, limit, cut_after, keep_flash, argv)
-    image = _image(machine, flash)
+    below, image = _image(machine, flash)
+    settings = _settings(machine, limit, cut_after, keep_flash, argv, len(below))
     tree = modules.tree() if compiled else None
     try:
         with tempfile.TemporaryDirectory(prefix="kvlab-") as folder, Names() as names:
             data = Path(folder)
-            (data / "flash").write_bytes(image + b"\xff")  # one more: see side/emu/flash.py
+            _write_flash(data, below, image)
             (data / "config").write_bytes(settings)
             done = port.run(
                 ["-c", START, names.folder],
-                heap_bytes=_process_heap(limit, machine, settings),
+                heap_bytes=_process_heap(limit, machine.flash_bytes + len(below), settings),
                 timeout_s=timeout_s,
                 env={"MICROPYPATH": _links(names, machine, file, data, tree), **(env or {})},
                 cwd=cwd,
@@ -140,8 +141,20 @@ def emulate(
     return report
 
 
+def _write_flash(folder: Path, below: bytes, image: bytes) -> None:
+    """What boot reads, as it needs it in memory."""
+    (folder / "flash").write_bytes(image + b"\xff")  # one more: see side/emu/flash.py
+    if below:
+        (folder / "below").write_bytes(below)
+
+
 def _settings(
-    machine: Machine, limit: int, cut_after: int | None, keep_flash: bool, argv: Sequence[str]
+    machine: Machine,
+    limit: int,
+    cut_after: int | None,
+    keep_flash: bool,
+    argv: Sequence[str],
+    below_bytes: int,
 ) -> bytes:
     """What boot reads. MicroPython's json joins no surrogates, so nothing is escaped."""
     config = {
@@ -158,16 +171,18 @@ def _settings(
         "keep_flash": keep_flash,
         "argv": argv,
     }
+    if machine.storage_at:
+        config |= {"storage_at": machine.storage_at, "below_bytes": below_bytes}
     return json.dumps(config, ensure_ascii=False).encode()
 
 
-def _process_heap(limit: int, machine: Machine, settings: bytes) -> int:
+def _process_heap(limit: int, flash_bytes: int, settings: bytes) -> int:
     """The heap of the whole process: the board's, the flash, and room for what the emulator needs."""
     # Reading the settings takes their text twice over, and then what they say.
     more = 4 * max(0, len(settings) - SETTINGS_BYTES)
     steps = -(-more // SETTINGS_STEP_BYTES)
     # The collector's tables take 3 bits of a 32-byte block: 1.2 %.
-    return (limit + machine.flash_bytes) * 102 // 100 + SPARE_BYTES + steps * SETTINGS_STEP_BYTES
+    return (limit + flash_bytes) * 102 // 100 + SPARE_BYTES + steps * SETTINGS_STEP_BYTES
 
 
 def _links(names: Names, machine: Machine, script: Path, data: Path, tree: Path | None) -> str:
@@ -253,13 +268,16 @@ def smallest_heap(
     return good - good % BLOCK_BYTES
 
 
-def _image(machine: Machine, files: Sequence[FlashFile]) -> bytes:
-    """Erased flash with `files` in it. PortError where one does not fit or two overlap."""
-    image = bytearray(b"\xff" * machine.flash_bytes)
+def _image(machine: Machine, files: Sequence[FlashFile]) -> tuple[bytes, bytes]:
+    """Erased flash with `files` in it: what lies before the storage, from the first of them on, and the
+    storage. PortError where one does not fit or two overlap."""
+    begin = min((file.offset for file in files), default=0)
+    before = min(max(-begin, 0), machine.storage_at)
+    image = bytearray(b"\xff" * (before + machine.flash_bytes))
     taken: list[tuple[int, int, str]] = []
     for file in files:
         end = file.offset + len(file.content)
-        if file.offset < 0 or end > machine.flash_bytes:
+        if file.offset < -before or end > (0 if file.offset < 0 else machine.flash_bytes):
             raise PortError(
                 f"{file.name}: {len(file.content):,} bytes at {file.offset:,} do not fit the "
                 f"{machine.flash_bytes:,} bytes of flash of {machine.name}"
@@ -270,5 +288,5 @@ def _image(machine: Machine, files: Sequence[FlashFile]) -> bytes:
                     f"{file.name} at {file.offset:,} overlaps {name} at {first:,}..{last:,}"
                 )
         taken.append((file.offset, end, file.name))
-        image[file.offset : end] = file.content
-    return bytes(image)
+        image[before + file.offset : before + end] = file.content
+    return bytes(image[:before]), bytes(image[before:])

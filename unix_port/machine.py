@@ -32,3 +32,4 @@ class Machine:
     flash_erase_bytes: int
     flash_program_bytes: int
     partition: Partition | None = None
+    storage_at: int = 0  # bytes of the flash before that region, where the board's layout is known

@@ -94,6 +94,7 @@ def read(path: Path) -> Board:
         flash_erase_bytes=facts["flash.erase_bytes"].value,
         flash_program_bytes=facts["flash.program_bytes"].value,
         partition=Partition(**partition.value) if partition else None,
+        storage_at=facts["flash.storage_at_bytes"].value if "flash.storage_at_bytes" in facts else 0,
     )
     return Board(
         **{key: data[key] for key in ("name", "title", "chip", "port", "firmware")},

@@ -123,6 +123,21 @@ def place(gap: Gap, size: int, *, high: bool) -> Place:
     return Place(uf2.FLASH_AT + at, size, gap.end - at - size, gap.family)
 
 
+def written(board: Board, raw: bytes) -> list[tuple[int, bytes]]:
+    """Where the runs of bytes come that the board's boot loader writes from a UF2 file. ValueError."""
+    chip = _value(board, "chip_bytes")
+    runs: list[tuple[int, bytes]] = []
+    for found in _of_families(board, raw, chip):
+        uf2.spans(found, chip)
+        for block in sorted((each for each in found if each.in_flash), key=lambda each: each.address):
+            at = block.address - uf2.FLASH_AT
+            if runs and runs[-1][0] + len(runs[-1][1]) == at:
+                runs[-1] = (runs[-1][0], runs[-1][1] + block.data)
+            else:
+                runs.append((at, block.data))
+    return runs
+
+
 def _of_families(board: Board, raw: bytes, chip_bytes: int) -> list[list[uf2.Block]]:
     """The blocks of a file that the board's boot loader writes, by family, each complete by its own numbers:
     a file may be for several chips and cores. ValueError."""

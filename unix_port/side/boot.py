@@ -32,6 +32,11 @@ config = load(folder + "/data/config")
 with open(folder + "/data/flash", "rb") as file:
     image = file.read(config["flash_bytes"] + 1)
 
+below = b""
+if config.get("below_bytes"):
+    with open(folder + "/data/below", "rb") as file:
+        below = file.read(config["below_bytes"])
+
 from time import ticks_diff, ticks_us
 
 import micropython
@@ -43,6 +48,8 @@ board.CLOCK_HZ = config["clock_hz"]
 board.CLOCK_MAX_HZ = config["clock_max_hz"]
 board.PARTITION = config["partition"]
 flash.attach(image, config["erase_bytes"], config["program_bytes"], config["cut_after"])
+flash.below = below
+flash.storage_at = config.get("storage_at", 0)
 # Imported here and not first by the script: their memory is the emulator's.
 import machine
 

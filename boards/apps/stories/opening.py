@@ -27,7 +27,8 @@ def open_model(
     check_crc=True,
     make=make_cache,
 ):
-    """A Llama with its cache. model: a path, a buffer, or a file open for reading; None: the board's own.
+    """A Llama with its cache. model: a path, a buffer, a file open for reading, or an Image; None: the
+    board's own.
 
     A file on a memory-mapped file system (ROMFS) is read where it lies, any other one row by row.
     window, sinks (default 4), group (values that share a scale in the cache; head_dim is finest): Geometry's.
@@ -51,7 +52,7 @@ def open_model(
         except OSError as error:
             raise BadArgument("--model %s cannot be read: %s" % (model, error))
     else:
-        image = Image(model, check_crc)
+        image = model if isinstance(model, Image) else Image(model, check_crc)
     if codec is None:
         codec = image.codec
     both = [None, None]

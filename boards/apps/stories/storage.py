@@ -1,53 +1,51 @@
-"""Where a board keeps its model: read where it lies if the port can, else a file."""
+"""Where a board keeps its model: read where it lies if the port can, else a file.
+
+Transient (mpy_kv/transient.py): a program looks once.
+"""
+
+import sys
 
 from .errors import ImageError
+from .image import Image
 
 FILE = "model.mkvm"
 
 
-def in_flash():
-    """A read-only view of the board image in an RP2's storage region, where it lies, or None.
+def find():
+    """The model of this board: a path, an Image that is checked and read where it lies, or None.
 
-    Looks at the start of every block; the checksum tells an image from what begins like one. Raises
-    ImageError, the last reason, if something begins like an image and nothing is one.
+    In this order: ROMFS; on an RP2 the flash between firmware and storage, nearest the storage first, then
+    the storage region; a file, which is read row by row. What is refused between firmware and storage is told
+    on stderr: a file system, whose blocks may begin like an image, is only in the storage. Raises ImageError,
+    the last reason, if all there is lies broken in flash.
     """
-    from .image import Image
-
+    if _readable("/rom/" + FILE):
+        return "/rom/" + FILE
+    wrong = None
     try:
         import rp2
+        from uctypes import addressof, bytearray_at
 
-        flash = memoryview(rp2.Flash())
+        storage = memoryview(rp2.Flash())
     except (ImportError, TypeError):  # another port; before 1.25 the flash has no view
-        return None
-    wrong = None
-    for start in range(0, len(flash), 4096):
-        if flash[start : start + 4] == b"MKVM":
-            try:
-                Image(flash[start:])
-                return flash[start:]
-            except ImageError as error:
-                wrong = "at byte %d of the flash: %s" % (start, error)
+        pass
+    else:
+        start = addressof(storage)
+        end = start + len(storage)
+        # The chip sees its flash from a multiple of 16 MiB on.
+        for blocks in range(start - 4096, (start & -0x1000000) - 1, -4096), range(start, end, 4096):
+            for at in blocks:
+                if bytearray_at(at, 4) == b"MKVM":
+                    try:
+                        return Image(bytearray_at(at, (end if at >= start else start) - at))
+                    except ImageError as error:
+                        wrong = "flash at 0x%x: %s" % (at, error)
+                        if at < start:
+                            sys.stderr.write("stories: not taken: %s\n" % wrong)
+    if _readable(FILE):
+        return FILE
     if wrong:
         raise ImageError(wrong)
-    return None
-
-
-def find(file=FILE):
-    """The model of this board: a path or a view, or None. ROMFS and raw flash come first: they are read
-    where they lie, a file on littlefs row by row. Raises ImageError if all there is lies broken in flash."""
-    wrong = None
-    if _readable("/rom/" + file):
-        return "/rom/" + file
-    try:
-        view = in_flash()
-        if view is not None:
-            return view
-    except ImageError as error:
-        wrong = error
-    if _readable(file):
-        return file
-    if wrong is not None:
-        raise wrong
     return None
 
 

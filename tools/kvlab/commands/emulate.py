@@ -11,27 +11,40 @@ import click
 
 from commandline import files
 from commandline.errors import BadInput, FellShort
-from kvlab import emulators, options, output
+from kvlab import emulators, flash_gap, options, output, uf2
 from kvlab.boards import Board
 from unix_port import launcher
 
 
-def _flash_files(
-    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
-) -> list[launcher.FlashFile]:
-    """`FILE` or `FILE@OFFSET`, any number of them."""
+def _flash_files(board: Board, given: tuple[str, ...]) -> list[launcher.FlashFile]:
+    """`FILE` or `FILE@OFFSET`, any number of them; a UF2 file says itself where it belongs. BadInput."""
     found = []
     for text in given:
         name, at, place = text.rpartition("@")
         if not at:
             name, place = text, "0"
         path = options.existing_file(name, "--flash")
+        if not at and path.suffix.lower() == ".uf2":
+            found += _dropped(board, path)
+            continue
         try:
             offset = options.parse_size(place)
         except ValueError as error:
             raise BadInput(f"--flash {text}: offset {error}") from error
         found.append(launcher.FlashFile(path.read_bytes(), offset, name=f"--flash {name}"))
     return found
+
+
+def _dropped(board: Board, path: Path) -> list[launcher.FlashFile]:
+    """What the board's boot loader makes of a UF2 file, by runs of bytes. BadInput."""
+    if not flash_gap.known(board):
+        raise BadInput(f"--flash {path}: {board.title} takes no UF2 file; FILE@OFFSET puts it there as it is")
+    try:
+        runs = flash_gap.written(board, uf2.read_bytes(path, "--flash"))
+    except ValueError as error:
+        raise BadInput(f"--flash {path}: {error}") from None
+    storage_at = board.machine.storage_at
+    return [launcher.FlashFile(data, at - storage_at, name=f"--flash {path}") for at, data in runs]
 
 
 def _check_emulated(board: Board, heap_bytes: int | None, flash_out: Path | None) -> None:
@@ -84,8 +97,8 @@ def _within_limits(board: Board, first: launcher.Report) -> Callable[..., launch
     "--flash",
     multiple=True,
     metavar="FILE@OFFSET",
-    callback=_flash_files,
-    help="Put FILE into the flash, OFFSET bytes into the storage region. May be repeated.",
+    help="Put FILE into the flash, OFFSET bytes into the storage region; a FILE.uf2 of a Pico without OFFSET"
+    " where it says, before that region too. May be repeated.",
 )
 @click.option(
     "--flash-out",
@@ -117,7 +130,7 @@ def command(
     arguments: tuple[str, ...],
     board: Board,
     heap_bytes: int | None,
-    flash: list[launcher.FlashFile],
+    flash: tuple[str, ...],
     flash_out: Path | None,
     compiled: bool,
     peak: bool,
@@ -131,11 +144,12 @@ def command(
     Exit status: 0 it ran and fits, 1 it failed or does not fit, 2 bad input.
     """
     path = options.existing_file(script, "SCRIPT")
+    laid = _flash_files(board, flash)
     if board.emulated:
         _check_emulated(board, heap_bytes, flash_out)
     how: dict[str, Any] = {
         "heap_bytes": heap_bytes,
-        "flash": flash,
+        "flash": laid,
         "timeout_s": timeout_s,
         "compiled": compiled,
     }
@@ -157,7 +171,7 @@ def command(
         output.write_json(
             *(json_path, {**report.figures(), "verdict": verdict}),
             heap_bytes=report.heap_limit_bytes,
-            flash=[{"file": each.name.removeprefix("--flash "), "offset": each.offset} for each in flash],
+            flash=[{"file": each.name.removeprefix("--flash "), "offset": each.offset} for each in laid],
         )
     if not report.fits:
         raise FellShort(verdict)

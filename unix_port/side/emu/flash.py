@@ -9,7 +9,11 @@ from io import BytesIO
 import micropython
 from uctypes import addressof, bytearray_at
 
-# Set by `attach`.
+# Before the storage, up to which it reaches; set by boot. What lies before it in turn is erased.
+below = b""
+storage_at = 0  # bytes of the flash before the storage, that part included
+
+# Set by `attach`: the storage.
 image = b""
 size = 0
 erase_bytes = 0

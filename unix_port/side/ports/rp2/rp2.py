@@ -1,6 +1,9 @@
 """Stand-in for `rp2`: the flash after the firmware, memory-mapped as on the chip."""
 
 from emu import flash
+from emu.chip_uctypes import install
+
+install()
 
 
 class Flash(memoryview):
