@@ -858,6 +858,119 @@ def test_a_board_without_romfs_says_so(kvlab, deploy_to):
     assert "this firmware has no ROMFS partition; use --model-in file" in err
 
 
+# A model in flash, before the file system
+
+# As on a Pico: 64 blocks before the storage, and some of it. Python sees all else where it is.
+FLASH = """
+import uctypes as real
+chip = open({path!r}, "rb").read()
+class Rp2:
+    Flash = staticmethod(lambda: memoryview(chip)[64 * 4096 :])
+class Uctypes:
+    def addressof(self, view):
+        return 0x10000000 + 64 * 4096 if len(view) == len(chip) - 64 * 4096 else real.addressof(view)
+    def bytearray_at(self, at, size):
+        at -= 0x10000000
+        if 0 <= at < len(chip):
+            return real.bytearray_at(real.addressof(chip) + at, size)
+        return real.bytearray_at(at + 0x10000000, size)
+sys.modules["rp2"] = Rp2
+sys.modules["uctypes"] = Uctypes()
+"""
+
+
+@pytest.fixture
+def flash_board(tmp_path):
+    """`flash_board({block: bytes})`: a board with images at these blocks of its flash."""
+    with contextlib.ExitStack() as stack:
+
+        def made(images):
+            chip = bytearray(b"\xff" * 66 * 4096)
+            for block, image in images.items():
+                chip[block * 4096 : block * 4096 + len(image)] = image
+            (tmp_path / "chip").write_bytes(chip)
+            more = FLASH.format(path=str(tmp_path / "chip"))
+            return stack.enter_context(PtyBoard(tmp_path / "flash.img", more=more))
+
+        yield made
+
+
+@pytest.fixture
+def deployed(kvlab, tiny, tmp_path):
+    """`deployed(board, ...)`: (figures, output, errors) of a deployment of `tiny` there."""
+
+    def run(board, *more):
+        words = ["deploy", "--board", "rp2040", "--force", "--model", tiny, "--port", board.port, *more]
+        status, out, err = kvlab(*words, "--json", tmp_path / "deploy.json")
+        assert status == 0, err
+        return json.loads((tmp_path / "deploy.json").read_text()), out, err
+
+    return run
+
+
+def test_the_model_that_is_in_flash_already_is_no_file_too(flash_board, deployed, tiny):
+    """The app tells from it."""
+    image = load_image(tiny).data
+    board = flash_board({20: image})
+    figures, out, err = deployed(board, "--mpy")
+    assert (figures["model_in"], figures["model_taken"]) == ("flash", "flash")
+    assert figures["in_flash"] == [
+        {"address": 0x10014000, "bytes": len(image), "whole": True, "readable": True, "this_model": True}
+    ]
+    assert "model.mkvm" not in [each["path"] for each in figures["copied"]]
+    assert "in flash already" in out
+    assert "this model: the app takes it" in out
+    assert err.count("\n") == 1  # the warning of --force
+    assert mpremote(board, "exec", "import os; print('model.mkvm' in os.listdir())") == "False"
+    told = mpremote(board, "exec", "exec(open('main.py').read().replace('1000', '8'))")
+    assert "# tokens: 8" in told
+
+
+def test_a_file_is_copied_where_it_is_asked_for(flash_board, deployed, tiny):
+    figures, out, _ = deployed(flash_board({20: load_image(tiny).data}), "--model-in", "file", "--dry-run")
+    assert (figures["model_in"], figures["model_taken"]) == ("file", "flash")
+    assert "model.mkvm" in [each["path"] for each in figures["copied"]]
+    assert "this model: the app takes it" in out
+
+
+def test_another_model_in_flash_is_taken_and_said(flash_board, deployed, tiny, tmp_path):
+    """The nearest to the storage counts, though this model lies farther."""
+    other = load_image(write_tiny(tmp_path / "other", seed=3)[0]).data
+    figures, out, err = deployed(flash_board({40: other, 10: load_image(tiny).data}), "--dry-run")
+    assert (figures["model_in"], figures["model_taken"]) == ("file", "flash")
+    assert [each["this_model"] for each in figures["in_flash"]] == [False, True]
+    assert "In flash at 0x10028000" in out
+    assert "another model: the app takes it" in out
+    assert "--model: the app takes the other model that lies in flash, not this one" in err
+
+
+def test_a_damaged_model_in_flash_is_said_and_the_file_taken(flash_board, deployed, tiny):
+    image = load_image(tiny).data
+    torn = image[:-300] + b"\xff" * 300
+    figures, out, err = deployed(flash_board({40: torn}), "--dry-run")
+    assert (figures["model_in"], figures["model_taken"]) == ("file", "file")
+    assert figures["in_flash"][0]["whole"] is False
+    assert "damaged" in out
+    assert "takes" not in out
+    assert err.count("\n") == 1
+
+
+def test_of_another_format_is_passed_over_as_the_app_does(flash_board, deployed, tiny):
+    image = load_image(tiny).data
+    figures, out, _ = deployed(flash_board({40: image[:4] + b"\x09" + image[5:], 20: image}), "--dry-run")
+    assert (figures["model_in"], figures["model_taken"]) == ("flash", "flash")
+    assert "0x10028000" in out
+    assert "of another format\n" in out
+    assert "this model: the app takes it" in out
+
+
+def test_no_flash_of_a_pico_no_model_in_it(deploy_to, kvlab, tmp_path):
+    status, out, _ = kvlab(*deploy_to("--dry-run", "--json", tmp_path / "deploy.json"))
+    figures = json.loads((tmp_path / "deploy.json").read_text())
+    assert (status, figures["in_flash"], figures["model_taken"]) == (0, [], "file")
+    assert "In flash" not in out
+
+
 # What the READMEs say
 
 REAL = [name for name in boards.names() if not boards.load(name).emulated]

@@ -91,7 +91,8 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
     type=click.Choice(PLACES),
     default="auto",
     show_default=True,
-    help="A ROMFS partition, read where it lies, or a file; auto: the partition if the firmware has one.",
+    help="A ROMFS partition, read where it lies, or a file; auto: the partition if the firmware has one, and"
+    " no file where the same model lies in flash already (kvlab convert --uf2).",
 )
 @click.option(
     "--codec",
@@ -221,10 +222,18 @@ def identify(board: Board, link: Link, force: bool) -> Identity:
     return found
 
 
+# Of the model, by figure model_in.
+_PLACES = {
+    "romfs": "in the ROMFS partition, read where it lies",
+    "flash": "in flash already, before the file system, read where it lies",
+    "file": "a file",
+}
+
+
 def show(f: dict[str, Any]) -> None:
     """What was done, or would be, and how to go on."""
     would = "would be " if f["dry_run"] else ""
-    place = "in the ROMFS partition, read where it lies" if f["model_in"] == "romfs" else "a file"
+    place = _PLACES.get(f["model_in"], "")
     board = f"{f['machine']}, MicroPython {f['micropython']}, {f['port']}"
     if f["port"] is None:
         board = f"{f['board']}: none is connected, so as to an empty one"
@@ -259,3 +268,23 @@ def show(f: dict[str, Any]) -> None:
         how = "Watch it" if model else "Use it"
         then = "Ctrl-D starts main.py" if model else "import mpy_kv"
         click.echo(f"{how}: mpremote connect {f['port']} repl, then {then}")
+    _show_in_flash(f)
+
+
+def _show_in_flash(f: dict[str, Any]) -> None:
+    """What lies in flash before the file system, and which model is taken."""
+    taken = f["model_taken"] != "flash"
+    for image in f["in_flash"]:
+        which = "this model" if image["this_model"] else "another model"
+        if not image["readable"]:
+            which = "of another format" if image["whole"] else "damaged"
+        use = ""
+        if image["readable"] and not taken:
+            taken, use = True, ": the app takes it"
+        click.echo(f"In flash at {image['address']:#010x}, {output.size(image['bytes'])}, {which}{use}")
+        if use and not image["this_model"]:
+            click.echo(
+                "kvlab: warning: --model: the app takes the other model that lies in flash, not this one; put"
+                " this one there (kvlab convert --uf2), nearer to the file system or over it",
+                err=True,
+            )

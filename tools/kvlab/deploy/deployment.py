@@ -8,7 +8,7 @@ from typing import Any
 
 from commandline.errors import FellShort
 from kvlab.boards import Board
-from kvlab.deploy import NO_APP, files, plan, romfs
+from kvlab.deploy import NO_APP, files, in_flash, plan, romfs
 from kvlab.deploy.cost import cost
 from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
@@ -43,6 +43,7 @@ class Deployment:
         self.found = found
         self.wish = wish
         self._remote = None if link is None else Remote(link)
+        self.in_flash = () if self._remote is None or wish.app == NO_APP else in_flash.find(self._remote)
         self.rom_image = self._rom_image()
         self.rom_unchanged = False
         if self._remote is not None and self.rom_image is not None:
@@ -50,7 +51,7 @@ class Deployment:
         self.parts = wish.parts if found.arch else None
         wanted = files.modules(wish.app, found, wish.mpy, self.parts)
         if wish.app != NO_APP:
-            if self.rom_image is None:
+            if self.model_in == "file":
                 wanted.append(File(MODEL, wish.model))
             wanted.append(files.main(wish.board))
         self.wanted = tuple(wanted)
@@ -60,6 +61,30 @@ class Deployment:
             files.owned(wish.app),
             unneeded=() if self.rom_image is None else (MODEL,),
         )
+
+    @property
+    def taken_in_flash(self) -> in_flash.InFlash | None:
+        """What the app takes of the flash, if no ROMFS has a model: the first that it can read."""
+        return next((each for each in self.in_flash if each.readable), None)
+
+    @property
+    def model_in(self) -> str | None:
+        """Where the wished model is in the end: romfs, flash, where it is already, or file."""
+        if self.wish.app == NO_APP:
+            return None
+        if self.rom_image is not None:
+            return "romfs"
+        taken = self.taken_in_flash
+        if self.wish.place == "auto" and taken is not None and taken.is_of(self.wish.model):
+            return "flash"
+        return "file"
+
+    @property
+    def model_taken(self) -> str | None:
+        """Where the app takes its model from."""
+        if self.model_in != "file":
+            return self.model_in
+        return "file" if self.taken_in_flash is None else "flash"
 
     @property
     def bytes_to_write(self) -> int:
@@ -87,7 +112,9 @@ class Deployment:
             "parts": "all" if self.parts is None else list(dict.fromkeys((*BASE, *self.parts))),
             **cost(self.wanted, self.parts, p.space),
             "mpy": self.wish.mpy,
-            "model_in": None if self.wish.app == NO_APP else "file" if self.rom_image is None else "romfs",
+            "model_in": self.model_in,
+            "model_taken": self.model_taken,
+            "in_flash": [each.figures(self.wish.model) for each in self.in_flash],
             "model_bytes": len(self.wish.model),
             "romfs_written": self.rom_image is not None and not self.rom_unchanged,
             "copied": [{"path": file.path, "bytes": len(file.data)} for file in p.copy],
