@@ -5,12 +5,11 @@ Places are counted from the begin of the flash, but the `address` of a Place is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from commandline.errors import BadInput, FellShort
-from kvlab import uf2
+from kvlab import binary_info, uf2
 from kvlab.boards import Board
 
 # By chip: what its boot loader takes for data at any address, and what it takes for firmware too.
@@ -53,42 +52,52 @@ def known(board: Board) -> bool:
     return board.chip in _FAMILY and "flash.storage_at_bytes" in board.facts
 
 
-def behind(board: Board, firmware_end: int | None) -> Gap:
-    """From the first whole block behind what ends there; None: from the flash's begin."""
+def behind(board: Board, firmware_end: int | None, storage_at: int | None = None) -> Gap:
+    """From the first whole block behind what ends there; None: from the flash's begin. To the storage, the
+    board's unless another begin is named."""
     block = _value(board, "erase_bytes")
     return Gap(
         board=board.title,
         block_bytes=block,
         start=-(-(firmware_end or 0) // block) * block,
-        end=_value(board, "storage_at_bytes"),
+        end=_value(board, "storage_at_bytes") if storage_at is None else storage_at,
         firmware_end=firmware_end,
         family=_FAMILY[board.chip],
     )
 
 
 def of_firmware(board: Board, raw: bytes) -> Gap:
-    """Behind the firmware in a UF2 file. ValueError: it is none, or none for this board."""
-    storage = _value(board, "storage_at_bytes")
-    chip = _value(board, "chip_bytes")
-    written: dict[int, int] = {}
-    for found in _of_families(board, raw, chip):
-        for begin, end in uf2.spans(found, chip).items():
-            written[begin] = max(end, written.get(begin, 0))
-    if not written:
+    """Behind the firmware in a UF2 file, up to the storage that it declares, or else the board's. ValueError:
+    it is none, or none for this board."""
+    images = [uf2.runs(found, _value(board, "chip_bytes")) for found in _of_families(board, raw)]
+    if not images:
         raise ValueError("holds nothing for the flash")
-    # What begins in the storage is a file system that came along; all else is firmware.
-    firmware_end = max((end for begin, end in written.items() if begin < storage), default=0)
+    storage = min(_storage_at(board, runs) for runs in images)
+    firmware_end = 0
+    for begin, data in (run for runs in images for run in runs):
+        end = begin + len(data)
+        if begin >= storage:
+            continue  # a file system that came along
+        if end > storage:
+            raise ValueError(
+                f"ends {end - storage:,} bytes inside the file system of {board.title}; take the stock image"
+                f" {board.firmware}"
+            )
+        firmware_end = max(firmware_end, end)
     if not firmware_end:
         raise ValueError(
             f"writes nothing before the file system of {board.title}, which begins at {storage:,}"
         )
-    reach = _reach(written, storage)
-    if firmware_end >= storage and reach > storage:
-        raise ValueError(
-            f"ends {reach - storage:,} bytes inside the file system of {board.title}; take the stock image"
-            f" {board.firmware}"
-        )
-    return behind(board, firmware_end)
+    return behind(board, firmware_end, storage)
+
+
+def _storage_at(board: Board, runs: uf2.Runs) -> int:
+    """Where the storage of a firmware begins: that of another board with this chip may have another one."""
+    chip, block = _value(board, "chip_bytes"), _value(board, "erase_bytes")
+    memory = [(uf2.FLASH_AT + at, data) for at, data in runs]
+    begins = [address - uf2.FLASH_AT for address, _ in binary_info.block_devices(memory)]
+    declared = [begin // block * block for begin in begins if 0 < begin < chip]
+    return min(declared, default=_value(board, "storage_at_bytes"))
 
 
 def of_board(board: Board) -> Gap:
@@ -123,33 +132,25 @@ def place(gap: Gap, size: int, *, high: bool) -> Place:
     return Place(uf2.FLASH_AT + at, size, gap.end - at - size, gap.family)
 
 
-def written(board: Board, raw: bytes) -> list[tuple[int, bytes]]:
+def written(board: Board, raw: bytes) -> uf2.Runs:
     """Where the runs of bytes come that the board's boot loader writes from a UF2 file. ValueError."""
     chip = _value(board, "chip_bytes")
-    runs: list[tuple[int, bytes]] = []
-    for found in _of_families(board, raw, chip):
-        uf2.spans(found, chip)
-        for block in sorted((each for each in found if each.in_flash), key=lambda each: each.address):
-            at = block.address - uf2.FLASH_AT
-            if runs and runs[-1][0] + len(runs[-1][1]) == at:
-                runs[-1] = (runs[-1][0], runs[-1][1] + block.data)
-            else:
-                runs.append((at, block.data))
-    return runs
+    return [run for found in _of_families(board, raw) for run in uf2.runs(found, chip)]
 
 
-def _of_families(board: Board, raw: bytes, chip_bytes: int) -> list[list[uf2.Block]]:
+def _of_families(board: Board, raw: bytes) -> list[list[uf2.Block]]:
     """The blocks of a file that the board's boot loader writes, by family, each complete by its own numbers:
     a file may be for several chips and cores. ValueError."""
     by_family: dict[int | None, list[uf2.Block]] = {}
     for block in uf2.blocks(raw):
         by_family.setdefault(block.family, []).append(block)
+    end = uf2.FLASH_AT + _value(board, "chip_bytes")
     found = []
     for family in _FIRMWARE[board.chip]:
         mine = by_family.get(family, [])
         if family == uf2.ABSOLUTE:
             # picotool puts one before an image, beyond the end of most chips; its numbers are made up.
-            mine = [each for each in mine if each.end <= uf2.FLASH_AT + chip_bytes]
+            mine = [each for each in mine if each.end <= end]
         if mine:
             uf2.check_numbers(mine, f"but the file has {len(mine)} of {uf2.name_of(family)}")
             found.append(mine)
@@ -159,14 +160,6 @@ def _of_families(board: Board, raw: bytes, chip_bytes: int) -> list[list[uf2.Blo
             f"is for another chip, {names}; take the image of an {board.chip}, such as {board.firmware}"
         )
     return found
-
-
-def _reach(written: Mapping[int, int], at: int) -> int:
-    """Where the bytes end that go on without a gap from `at`."""
-    for begin, end in sorted(written.items()):
-        if begin <= at < end:
-            at = end
-    return at
 
 
 def _value(board: Board, key: str) -> int:

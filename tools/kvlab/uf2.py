@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,9 @@ _START = (0x0A324655, 0x9E5D5157)
 _END = 0x0AB16F30
 _NOT_FLASH = 0x00000001
 _HAS_FAMILY = 0x00002000
+
+
+Runs = Sequence[tuple[int, bytes]]  # bytes, and where they begin in the flash
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,20 @@ def spans(found: Iterable[Block], chip_bytes: int) -> dict[int, int]:
     if not pieces:
         raise ValueError("holds nothing for the flash")
     return pieces
+
+
+def runs(found: Iterable[Block], chip_bytes: int) -> Runs:
+    """What blocks write to a flash of that size, without a gap each. ValueError as spans()."""
+    found = [each for each in found if each.in_flash]
+    spans(found, chip_bytes)
+    joined: list[tuple[int, bytearray]] = []
+    for block in sorted(found, key=lambda each: each.address):
+        at = block.address - FLASH_AT
+        if joined and joined[-1][0] + len(joined[-1][1]) == at:
+            joined[-1][1].extend(block.data)
+        else:
+            joined.append((at, bytearray(block.data)))
+    return [(at, bytes(data)) for at, data in joined]
 
 
 def made(data: bytes, address: int, family: int) -> bytes:

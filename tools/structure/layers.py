@@ -40,7 +40,10 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("unix port", ("unix_port",)),
     ("firmware", ("firmware",)),
     ("emulated boards", ("qemu_port",)),
-    ("kvlab", ("kvlab", "kvlab.paths", "kvlab.output", "kvlab.element_types", "kvlab.uf2")),
+    (
+        "kvlab",
+        ("kvlab", *(f"kvlab.{name}" for name in ("paths", "output", "element_types", "uf2", "binary_info"))),
+    ),
     ("facts", ("kvlab.facts", "kvlab.shipped", "kvlab.traces")),
     (
         "boards and models",
