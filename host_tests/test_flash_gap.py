@@ -193,7 +193,7 @@ def test_files_of_firmware_keep_their_flash(name):
 @BOARDS
 @pytest.mark.parametrize("part", range(8))
 def test_files_of_firmware_of_many_sizes_keep_their_flash(name, part):
-    for seed in range(1000 + 200 * part, 1200 + 200 * part):
+    for seed in range(1000 + 60 * part, 1060 + 60 * part):
         hold_layout(name, seed)
 
 

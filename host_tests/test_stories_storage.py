@@ -9,6 +9,7 @@ import sys
 import types
 
 import pytest
+import qemu_fixtures
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
 import tiny_model
 from boot_roms import FLASH, Rp2040
@@ -20,6 +21,7 @@ from stories_fixtures import patched, tiny
 from kvlab import boards, cli, flash_gap, uf2
 from kvlab.models.load import load_image
 from kvlab.paths import BOARDS
+from qemu_port import launcher as qemu
 from unix_port import launcher
 from unix_port.launcher import FlashFile
 
@@ -164,6 +166,35 @@ def test_an_image_overwritten_by_larger_firmware_is_refused(pico, file, capsys):
     assert capsys.readouterr().err == ""
 
 
+def tear(pico, capsys, count, old):
+    """A copy that stopped after so many blocks, over a flash full of `old`: refused."""
+    data = tiny()[2]
+    drop = uf2.made(data, FLASH + 100 * 4096, uf2.RP2040)
+    pico.flash[100 * 4096 : 140 * 4096] = old * (40 * 4096)
+    Rp2040(pico.flash).drop(drop, range(count))
+    refused(pico, capsys)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("old", [b"\xff", b"\x00", b"\x5a"], ids=["erased", "zeros", "other"])
+def test_a_torn_image_is_refused_after_every_block(pico, file, capsys, old):
+    for count in range(1, -(-len(tiny()[2]) // 256)):
+        tear(pico, capsys, count, old)
+
+
+def test_any_bit_of_a_header_that_is_flipped_is_found(pico, file, capsys):
+    """In the magic there is no image any more; elsewhere it is refused."""
+    data = tiny()[2]
+    pico.put(data, 100 * 4096)
+    for bit in range(8 * 96):
+        at = 100 * 4096 + bit // 8
+        pico.flash[at] ^= 1 << bit % 8
+        assert storage.find() == "model.mkvm"
+        assert bool(capsys.readouterr().err) == (bit >= 32)
+        pico.flash[at] ^= 1 << bit % 8
+    assert storage.find() != "model.mkvm"
+
+
 @pytest.mark.parametrize("bit", [0, 77, 2024])
 def test_a_damaged_image_is_refused(pico, file, capsys, bit):
     data = bytearray(tiny()[2])
@@ -228,6 +259,37 @@ def test_the_pico_tells_from_what_convert_puts_into_its_flash(model, tmp_path, c
     assert "# tokens: 9\n" in said.out
     assert "# alloc_bytes: 0\n" in said.out
     assert "not taken" not in said.err
+
+
+# Memory-mapped flash of that machine, of which this stand-in for `rp2` calls the last 16 blocks storage.
+ON_32_BITS = """
+import sys
+from uctypes import addressof, bytearray_at
+class Rp2:
+    @staticmethod
+    def Flash():
+        return memoryview(bytearray_at(0x21000000 + 336 * 4096, 16 * 4096))
+sys.modules["rp2"] = Rp2
+from stories import main, storage
+image = storage.find()
+print("%x" % addressof(image.buffer), image.total_bytes, len(image.buffer) - (336 - 100) * 4096)
+main(model=image, tokens=3, greedy=True)
+"""
+
+
+def test_on_32_bits(model, tmp_path):
+    """Addresses are small numbers there too; the nearer image is cut short."""
+    qemu_fixtures.needed_by("qemu_arm")
+    image = load_image(model).data
+    (tmp_path / "script.py").write_text(ON_32_BITS)
+    files = [FlashFile(image[:-256], 200 * 4096), FlashFile(image, 100 * 4096)]
+    machine = boards.load("qemu_arm").machine
+    report = qemu.emulate(tmp_path / "script.py", [], machine, flash=files, compiled=True, timeout_s=60)
+    assert report.outcome == "ok", report.stderr
+    said, found, *_ = report.stdout.splitlines()  # a board has one line for all
+    assert said.startswith("stories: not taken: flash at 0x210c8000: checksum")
+    assert found == f"21064000 {len(image)} 0"
+    assert "# tokens: 3\n" in report.stdout
 
 
 def test_flash_takes_a_uf2_file_of_a_pico_only(model, tmp_path, kvlab):
