@@ -9,6 +9,9 @@ import sys
 
 _loaded = []
 
+# Full names of modules that stay once they are loaded, below one that does not.
+kept = []
+
 
 def load_module(name):
     """The module of that full name; ImportError as `import` raises it."""
@@ -22,7 +25,7 @@ def unload_all():
     while _loaded:
         name = _loaded.pop()
         for known in list(sys.modules):
-            if known == name or known.startswith(name + "."):
+            if (known == name or known.startswith(name + ".")) and known not in kept:
                 sys.modules.pop(known)
         package, _, part = name.rpartition(".")
         package = sys.modules.get(package)

@@ -8,6 +8,7 @@ KERNELS = "boards/apps/stories/kernels/*.py"
 MODEL = "boards/apps/stories/model.py"
 PLAN = "boards/apps/stories/plan.py"
 SAMPLING = "boards/apps/stories/sampling.py"
+ENCODING = "boards/apps/stories/encoding/*.py"
 
 EMBED = Table(
     "embed",
@@ -135,4 +136,32 @@ PICK = Table(
     """),
 )
 
-TABLES = (EMBED, VECTOR, NORM, SWIGLU, MATVEC, ROPE, ROTATE, NARROW, ADD, PICK)
+TEXT = Table(
+    "encoding",
+    "The parameters `a` of search(), which finds a token by its text. Offsets are bytes of the image.",
+    {ENCODING: ("a",)},
+    rows("""
+    E_ORDER | offset | encode | of uint16[E_TOKENS], tokens by their text
+    E_RANKS | offset | encode | of uint16[E_TOKENS]
+    E_OFFSETS | offset | encode | of uint32[E_TOKENS + 1], where texts begin and end
+    E_TEXT | offset | encode | of all texts
+    E_TOKENS | tokens | encode | there are
+    E_JOIN | 0 or 1 | encode | sought is the text of two tokens, not a piece of one
+    E_LEFT | place | encode | of the two tokens in the order
+    E_RIGHT | place | encode | of the two tokens in the order
+    E_RANK | rank | search() | of the token found
+    E_AT | byte | encode, plain | of what is sought, in the text
+    E_SIZE | bytes | encode, plain | of it
+    E_NEXT | byte | plain | of the rest of what is sought
+    E_MORE | bytes | encode, plain | of it
+    E_LOW | place | plain | what is sought stands there or behind
+    E_HIGH | place | plain | what is sought stands there or before
+    E_STEP | places | plain | to the token that is compared next; 0: halfway
+    E_SAME | 0 or 1 | plain | the token at E_HIGH is what is sought
+    E_HERE | byte | plain | of what is left of the token that is compared
+    E_LONG | bytes | plain | of it
+    """),
+    names_end="E_FIELDS",
+)
+
+TABLES = (EMBED, VECTOR, NORM, SWIGLU, MATVEC, ROPE, ROTATE, NARROW, ADD, PICK, TEXT)

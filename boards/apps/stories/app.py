@@ -44,10 +44,12 @@ def tell(
         ratio = load_module("stories.budgets").ratio(cache, compress)
     sampler = Sampler(llama, "0" if greedy else temperature, top_p, seed)
     teller = Teller(llama, sampler, write or stdout(), stop)
+    unload_all()
     start = now()
-    prompt_tokens = teller.tokenizer.encode(prompt)
+    prompt_tokens = load_module("stories.encoding").prompt(llama, prompt) if prompt else [llama.image.bos]
     settle("tokenizer and sampler")
     teller.feed(prompt_tokens)
+    prompt_tokens = len(prompt_tokens)
     dropped = None if ratio is None else cache.compress(ratio)
     unload_all()
     prompt_ms = since(start)
@@ -69,7 +71,7 @@ def tell(
     ms = since(start)
     if not allocated:
         counted = None
-    return load_module("stories.report").of_story(teller, len(prompt_tokens), prompt_ms, ms, counted, dropped)
+    return load_module("stories.report").of_story(teller, prompt_tokens, prompt_ms, ms, counted, dropped)
 
 
 _OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "policy", "budget", "kernels")

@@ -5,8 +5,9 @@ Transient (mpy_kv/transient.py), for it is made once.
 
 from mpy_kv.errors import BadArgument
 from mpy_kv.paged import PagedGeometry, Requests
+from mpy_kv.transient import load_module
 
-from . import encoding, plan
+from . import plan
 
 MOST = 64  # requests
 
@@ -49,10 +50,11 @@ def check_alone(options):
 
 def tokens_of(image, texts):
     """The tokens of each text. Equal texts are encoded once."""
+    encode = load_module("stories.encoding").encode
     known = {}
     for text in texts:
         if text not in known:
-            known[text] = encoding.encode(image, text, True)
+            known[text] = encode(image, text, True)
     return [known[text] for text in texts]
 
 
