@@ -5,21 +5,28 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import encoding_reference
 import pytest
+import qemu_fixtures
 import stories_cases  # noqa: F401  (puts boards/apps and device/ on the path)
 import texts
 from encoding_reference import NoToken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import encoding
-from stories_fixtures import tiny
+from stories.app import tell
+from stories_fixtures import llama, tiny
 
-from kvlab.models.image import pack_tokenizer
+from commandline.errors import FellShort
+from kvlab import boards, cli, many, story
+from kvlab.models.image import Image, pack_tokenizer
 from kvlab.models.tokenizer import Tokenizer as HostTokenizer
 from kvlab.paths import BOARDS
+from mpy_kv.errors import BadArgument
 
 DEVICE = Path(__file__).parent / "device"
 MODEL = BOARDS / "models" / "stories.mkvm"
@@ -139,6 +146,7 @@ sys.path.append(sys.argv[1])
 import texts
 from instructions import count
 from micropython import mem_total
+from mpy_kv.errors import BadArgument
 from stories import encoding
 from stories.image import Image
 
@@ -221,3 +229,77 @@ print("stories.encoding" in sys.modules, load_module("stories.encoding.plain") i
 
 def test_what_is_kept_is_not_loaded_anew(upy) -> None:
     assert upy.run(STAYS) == "False True\n"
+
+
+def refused(said: str, call: Callable[[], object]) -> None:
+    with pytest.raises(BadArgument) as error:
+        call()
+    assert str(error.value) == said
+
+
+def test_a_prompt_that_finds_no_room_is_named(monkeypatch) -> None:
+    """Before it has become tokens by its bytes, after that by its tokens."""
+    section = texts.Section(pack_tokenizer(tiny()[1]), True, True)
+    monkeypatch.setattr(encoding, "free_bytes", lambda: 900)
+    made = encoding._numbers
+    for room in range(2):
+        sizes = iter([40] * room + [0])
+        monkeypatch.setattr(
+            encoding, "_numbers", lambda n, sizes=sizes: made(n) if next(sizes) else no_room()
+        )
+        said = "prompt of 41 bytes takes 294 more to become tokens, and 900 bytes are free: shorten it"
+        refused(said, lambda: encoding.encode(section, "e" * 41, True))
+
+
+def no_room() -> None:
+    raise MemoryError
+
+
+def test_a_prompt_that_a_cache_has_no_room_for_is_named() -> None:
+    """With its tokens and the limit, before any is run."""
+    model = llama(tiny()[2], capacity=9)
+    said = "prompt has 12 tokens; the cache has room for 9 of 9: shorten it"
+    refused(said, lambda: tell(model, prompt="e" * 10, write=len))
+    assert model.cache.length == 0
+    told = tell(model, prompt="e" * 6, tokens=1, greedy=True, stop=True, write=len)
+    assert (told["prompt_tokens"], model.cache.length) == (8, 9)
+
+
+@pytest.mark.parametrize("board", ["rp2040", pytest.param("qemu_arm", marks=pytest.mark.exhaustive)])
+def test_a_prompt_as_long_as_the_context_fits_a_pico(board: str) -> None:
+    """At the window that it has by itself. The next token would be the 513th."""
+    if board == "qemu_arm":
+        qemu_fixtures.needed_by(board)
+    image = MODEL.read_bytes()
+    shipped = Image.parse(image)
+    context = shipped.header.config.seq_len
+    prompt = ("Once upon a time there was a girl named Lily who lived with her mom by the park. " * 20)[:1594]
+    assert len(shipped.tokenizer.encode(prompt)) == context
+    told = story.tell(boards.load(board), image, story.Telling(prompt=prompt, tokens=1, greedy=True))
+    assert (told.figures["window"], told.figures["position"]) == (256, context + 1)
+    assert told.figures["text"].startswith(prompt.strip())
+
+
+@pytest.mark.parametrize("bytes_", [8000, 60000])
+def test_a_prompt_that_is_too_long_for_a_pico_is_named(bytes_: int, capfd) -> None:
+    line = ["stories", "--board", "rp2040", "--model", str(MODEL), "--prompt", "a" * bytes_]
+    assert cli.main(line) == 2
+    said = capfd.readouterr().err
+    assert f"--prompt of {bytes_} bytes takes {7 * bytes_ + 7} more to become tokens, and" in said
+    assert said.endswith("bytes are free: shorten it\n")
+
+
+NO_WORD = "does not fit: no word"
+
+
+def test_a_long_prompt_is_blamed_where_it_may_be_the_cause() -> None:
+    """The board had no room, and could not say for what."""
+    report = SimpleNamespace(fits=False, outcome="does not fit", stdout="", stderr="", verdict=NO_WORD)
+    for telling, more in (
+        (story.Telling(prompt="a" * 1999), ""),
+        (story.Telling(prompt="é" * 1000), ", or shorten --prompt, of 2,000 bytes"),
+        (many.Telling(prompts=("b", "a" * 2000), shared_prefix="c"), ", or shorten --prompt, of 2,001 bytes"),
+    ):
+        with pytest.raises(FellShort) as error:
+            story._judge(report, telling)
+        assert str(error.value) == f"{NO_WORD}; lower {telling.ROOM}{more}"

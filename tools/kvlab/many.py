@@ -43,6 +43,9 @@ class Telling(story.Telling):
             words += ["--block-tokens", str(self.block_tokens)]
         return words
 
+    def longest_prompt(self) -> int:
+        return max(len((self.shared_prefix + prompt).encode()) for prompt in self.prompts or ("",))
+
     def alone(self, i: int, window: int, sinks: int) -> story.Telling:
         """Story i as the only one."""
         same = {field.name: getattr(self, field.name) for field in fields(story.Telling)}

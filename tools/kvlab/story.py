@@ -23,6 +23,7 @@ RING = "window"  # the policy that drops the oldest
 USUAL_SINKS = 4  # what the app takes unless it is told
 USUAL_CODEC = element_types.USUAL  # the same, where the model's image names no other
 USUAL_WINDOW = 256  # the same, where the board's main.py asks for no other
+LONG_BYTES = 2000  # of a prompt that takes room worth a word, up to ten times as much while it is read
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,10 @@ class Telling:
             del words[at : at + 2]
         words += [f"--{name}" for name in ("greedy", "stop") if getattr(self, name)]
         return [str(word) for word in words]
+
+    def longest_prompt(self) -> int:
+        """In bytes."""
+        return len(self.prompt.encode())
 
 
 @dataclass(frozen=True)
@@ -217,6 +222,8 @@ def _judge(report: launcher.Report, telling: Telling) -> None:
     if report.outcome not in ("ok", "does not fit"):
         sys.stderr.write(report.stderr)  # a fault of the app: show where
     remedy = f"; lower {telling.ROOM}" if report.verdict.startswith("does not fit: ") else ""
+    if remedy and (long := telling.longest_prompt()) >= LONG_BYTES:
+        remedy += f", or shorten --prompt, of {long:,} bytes"
     raise FellShort(report.verdict + remedy)
 
 

@@ -73,12 +73,16 @@ def encode(image, text, bos):
         best = _numbers(nodes)
     except MemoryError:
         tokens = runs = best = w = None
-        _refuse(text, slots)
+        _refuse("%d bytes takes %d more to become tokens" % (len(text), _SLOT_BYTES * slots))
     _begin(kernels.search, w, text, a, tokens)
     n = _merge(kernels, w, a, tokens, runs, best)
     best = None
     at = 1 if bos else 0
-    ids = [image.bos] * (at + n)
+    try:
+        ids = [image.bos] * (at + n)
+    except MemoryError:
+        tokens = runs = w = None
+        _refuse("%d bytes has %d tokens, too many for a list" % (len(text), n))
     i = 0
     while i < slots:
         ids[at] = _u16(w, a[_E_ORDER] + 2 * tokens[i])
@@ -148,12 +152,9 @@ def _numbers(n):
     return made
 
 
-def _refuse(text, slots):
+def _refuse(why):
     gc.collect()
-    raise BadArgument(
-        "prompt of %d bytes takes %d more to become tokens, and %d are free: shorten it"
-        % (len(text), _SLOT_BYTES * slots, free_bytes())
-    )
+    raise BadArgument("prompt of %s, and %d bytes are free: shorten it" % (why, free_bytes()))
 
 
 def _index(search, w, text, a, at, size):
