@@ -3,8 +3,9 @@
 usage: tokens.py MODEL POSITION    MODEL: a file, or "" for the board's own; prints JSON
 At position p the token is the first that sees p + 1 tokens; the window is 256, there are no sinks. The unit
 is the instruction on the emulated board, elsewhere the nanosecond. Each kernel set runs the very same
-token, and must leave the same logits: RuntimeError if not. On the emulated Cortex-M3 "parts" is what each
-part of the token takes. Prints "+N" for N tokens told.
+token, and must leave the same logits: RuntimeError if not. "prompt_token" is what a token of a prompt costs
+there: run and written, and its share of making tokens of 400 characters, the modules for it there. On the
+emulated Cortex-M3 "parts" is what each part of the told token takes. Prints "+N" for N tokens told.
 One position a run: another before it would leave another story, and another heap.
 """
 
@@ -14,10 +15,12 @@ import sys
 from array import array
 
 from mpy_kv import kernels as kv_kernels
+from mpy_kv.transient import unload_all
 from stories import kernels as app_kernels
 from stories import storage
 from stories.app import Teller, open_model
 from stories.sampler import Sampler
+from stories.tokenizer import Tokenizer
 
 try:
     import instructions
@@ -34,6 +37,8 @@ except ImportError:  # no emulator, or one of another processor
 SETS = ("viper", "thumb")
 WINDOW = 256
 ROUNDS = 5
+PROMPT = "Once upon a time, there was a little girl named Lily. She loved to play outside in the park. "
+PROMPT_CHARACTERS = 400
 
 
 def cost(f, x):
@@ -108,6 +113,23 @@ class Bench:
             raise RuntimeError("position %d: the kernel sets differ" % self.llama.cache.length)
         return found
 
+    def prompt_token(self):
+        """Cost of the same token in a prompt: as Teller.feed runs one that is not the last, and encoded."""
+        seen = []
+        for _ in range(2 if instructions is not None else ROUNDS):
+            seen.append(cost(self._feed, self.teller(2)))
+            self.llama.cache.rollback(1)
+        tokenizer = Tokenizer(self.llama.image)
+        text = (PROMPT * 5)[:PROMPT_CHARACTERS]
+        tokens = len(tokenizer.encode(text))  # of source its modules are compiled here
+        made = cost(tokenizer.encode, text)
+        unload_all()
+        return min(seen) + made // tokens
+
+    def _feed(self, teller):
+        self.llama.step(self.last, False)
+        teller._print(self.last)
+
 
 def main(model, position):
     pairs, missing = {}, {}
@@ -119,12 +141,14 @@ def main(model, position):
     bench = Bench(model)
     bench.use((kv_kernels.best(), app_kernels.best()))
     bench.go_to(int(position))
-    cost = {}
+    cost, prompt = {}, {}
     for name in pairs:
         bench.use(pairs[name])
         cost[name] = bench.token()
+        prompt[name] = bench.prompt_token()
     found = {
         "instructions_per_token" if instructions is not None else "ns_per_token": cost,
+        "prompt_token": prompt,
         "window": WINDOW,
         "model_id": "%08x" % bench.llama.image.model_id,
         "missing": missing,

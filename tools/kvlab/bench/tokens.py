@@ -25,7 +25,8 @@ def steps(target: str, positions: Sequence[int]) -> int:
 
 
 def measure(target: str, model: Path | None, positions: Sequence[int], done: Steps) -> dict[str, Any]:
-    """{"instructions_per_token" or "ns_per_token": {position: {kernels: ...}}, "window", ...}.
+    """{"instructions_per_token" or "ns_per_token": {position: {kernels: ...}}, "prompt_token" likewise,
+    "window", ...}.
 
     Each position has a story of its own on a fresh board, so that its cost is the same whatever others are
     asked for; "parts" are of the last one. On the emulated board also "cache" (what steps.py counts) and
@@ -36,11 +37,13 @@ def measure(target: str, model: Path | None, positions: Sequence[int], done: Ste
 
     figures: dict[str, Any] = {"target": target, "model": str(model) if model else None}
     by_position: dict[str, dict[str, int]] = {}
+    prompt: dict[str, dict[str, int]] = {}
     for position in sorted(set(positions)):
         found = _run(target, "tokens.py", [model or "", position], done)
         (unit,) = found.keys() & {COUNTED, TIMED}
         by_position[str(position)] = found[unit]
-        figures |= {**found, unit: by_position}
+        prompt[str(position)] = found["prompt_token"]
+        figures |= {**found, unit: by_position, "prompt_token": prompt}
     if target == targets.QEMU and model is not None:
         last = max(positions)
         figures["cache"] = _run(target, "steps.py", [], done)

@@ -170,7 +170,8 @@ def show_missing(figures: dict[str, Any]) -> None:
 def tokens_command(
     target: str, model: str | None, positions: tuple[int, ...], json_path: Path | None
 ) -> None:
-    """Cost of one token of the stories app, everything included, by position and kernel set.
+    """Cost of one token of the stories app, everything included, by position and kernel set; and of one of a
+    prompt, with its share of making tokens of text.
 
     The window is 256 tokens. On qemu in instructions, and also: what the cache takes to store, that no
     step grows dearer with what has passed, and what core and buses of each board allow. On unix and on
@@ -204,8 +205,9 @@ def show_tokens(figures: dict[str, Any]) -> None:
     names = list(next(iter(costs.values())))
     counted = tokens.COUNTED in figures
     rows = [
-        (at, *(f"{by[name]:,}" if counted else f"{by[name] / 1e6:,.2f} ms" for name in names))
-        for at, by in sorted(costs.items(), key=lambda item: int(item[0]))
+        (at + of, *(f"{by[at][name]:,}" if counted else f"{by[at][name] / 1e6:,.2f} ms" for name in names))
+        for at in sorted(costs, key=int)
+        for of, by in (("", costs), (", of a prompt", figures["prompt_token"]))
     ]
     header = ("tokens there", *(f"{name}, instructions" if counted else name for name in names))
     output.table(f"One token on {figures['target']}", rows, header)
