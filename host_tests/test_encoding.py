@@ -319,3 +319,19 @@ def test_a_long_prompt_is_blamed_where_it_may_be_the_cause() -> None:
         with pytest.raises(FellShort) as error:
             story._judge(report, telling)
         assert str(error.value) == f"{NO_WORD}; lower {telling.ROOM}{more}"
+
+
+@pytest.mark.exhaustive
+def test_a_token_of_a_prompt_costs_what_a_told_one_does_on_a_pico() -> None:
+    """All that comes with it: modules loaded, text made tokens, garbage collected."""
+    qemu_fixtures.needed_by("qemu_arm")
+    board, image = boards.load("qemu_arm"), MODEL.read_bytes()
+
+    def instructions(prompt: str, tokens: int) -> int:
+        telling = story.Telling(prompt=prompt, tokens=tokens, greedy=True)
+        return int(story.tell(board, image, telling).figures["instructions"])
+
+    prompt = ("Once upon a time there was a girl named Lily who lived with her mom by the park. " * 5)[:400]
+    more = len(Image.parse(image).tokenizer.encode(prompt)) - 1
+    start = instructions("", 1)
+    assert instructions(prompt, 1) - start <= 1.1 * (instructions("", 1 + more) - start)
