@@ -129,15 +129,6 @@ def test_a_token_costs_no_more_than_promised(tokens: dict[str, Any]) -> None:
         assert costs["1"][name] < costs["63"][name] < costs["255"][name]
 
 
-@pytest.mark.slow
-def test_a_token_of_a_prompt_costs_a_tenth_more_at_most(tokens: dict[str, Any]) -> None:
-    """Than a told one at the same position, with its share of encoding."""
-    told = tokens["instructions_per_token"]
-    assert tokens["prompt_token"].keys() == told.keys()
-    for at, by in tokens["prompt_token"].items():
-        assert all(told[at][name] / 2 < by[name] <= 1.1 * told[at][name] for name in by)
-
-
 def test_a_position_is_measured_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A story told before it would be another's heap and text."""
     runs: list[Sequence[object]] = []
@@ -162,6 +153,15 @@ def test_a_position_is_measured_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         "prompt_token": {"1": {"viper": 6, "thumb": 1}, "63": {"viper": 6, "thumb": 63}},
         "ns_per_token": {"1": {"viper": 7, "thumb": 1}, "63": {"viper": 7, "thumb": 63}},
     }
+
+
+@pytest.mark.slow
+def test_a_token_of_a_prompt_costs_a_tenth_more_at_most(tokens: dict[str, Any]) -> None:
+    """Than a told one at the same position, with its share of encoding."""
+    told = tokens["instructions_per_token"]
+    assert tokens["prompt_token"].keys() == told.keys()
+    for at, by in tokens["prompt_token"].items():
+        assert all(told[at][name] / 2 < by[name] <= 1.1 * told[at][name] for name in by)
 
 
 @pytest.mark.slow
