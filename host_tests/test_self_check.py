@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 from array import array
+from binascii import crc32
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import stories_cases  # noqa: F401 (tells where the app is)
+from click.testing import CliRunner
+from stories import kernels as stories_kernels
 
+import answers
 from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import BadArgument
+from mpy_kv.eviction import tokens as token_policies
 from mpy_kv.kernels import params as P
 from mpy_kv.kernels import plain
+from mpy_kv.kernels.kernel_registry import KernelSet
 
 Loader = Callable[[], Any]
 
@@ -374,3 +383,77 @@ def test_native_code_of_int8_is_loaded_once(upy) -> None:
     own = "('kernels/int8_int4/viper.py', 7)"
     assert upy.run(SHARED, ["int8 first"]) == f"[('kernels/viper.py', 0), {own}] True\n"
     assert upy.run(SHARED, ["alone"]) == f"[('kernels/viper.py', 1), {own}] False\n"
+
+
+# --- What is known of the plain twin -------------------------------------------------------------
+
+CODECS = ("int8", "int8-int4", "sparse", "float16", "int4")
+FAMILIES: dict[str, Any] = {codec: kernels.of(codec) for codec in CODECS}
+FAMILIES["tokens"] = token_policies.FAMILY
+FAMILIES["stories"] = stories_kernels.FAMILY
+
+
+def check_of(family: Any) -> Any:
+    return importlib.import_module(getattr(family, "_base", family).check)
+
+
+def like_plain(family: Any, wrap: Callable[[str, Any], Any]) -> KernelSet:
+    """The plain set, each kernel wrapped."""
+    plain_set = family.plain()
+    found = KernelSet("wrapped", {n: wrap(n, getattr(plain_set, n)) for n in family.names}, family.names)
+    found.codec = plain_set.codec
+    return found
+
+
+def test_what_is_known_is_what_the_plain_kernels_make() -> None:
+    done = CliRunner().invoke(answers.main, [])
+    assert (done.output, done.exit_code) == ("", 0)
+
+
+def test_what_is_known_is_made_anew_where_it_is_another(tmp_path: Path) -> None:
+    for name in answers.FILES:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"# answers: {answers.COMMAND}\n_ANSWERS = {{}}\n# end of answers\n")
+    done = CliRunner().invoke(answers.main, ["--root", str(tmp_path)])
+    assert done.exit_code == 1
+    assert done.output.count(f"not what the plain kernels make: {answers.COMMAND}\n") == len(answers.FILES)
+    assert CliRunner().invoke(answers.main, ["--root", str(tmp_path), "--write"]).exit_code == 0
+    for name in answers.FILES:
+        block = answers.BLOCK.search((answers.ROOT / name).read_text())
+        assert block is not None
+        assert (tmp_path / name).read_text() == block[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_a_sound_set_is_known_by_every_vector_that_a_comparison_runs(family: Any) -> None:
+    """known() spares the plain twin's run, not the set's: the same calls with the same numbers."""
+    calls: list[int] = []
+
+    def noting(name: str, real: Any) -> Any:
+        def called(*words: Any) -> Any:
+            seen = [crc32(bytes(x)) if hasattr(x, "__len__") else x for x in words]
+            calls.append(crc32(repr((name, seen)).encode()))
+            return real(*words)
+
+        return called
+
+    noted = like_plain(family, noting)
+    check = check_of(family)
+    assert check.compare(family.plain(), noted) == ""
+    compared, calls[:] = list(calls), []
+    assert check.known(noted)
+    assert sorted(calls) == sorted(compared)
+    assert len(set(calls)) > 10
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_a_plain_kernel_that_runs_is_not_asked_for(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_extra", "_found", "reasons"):
+        monkeypatch.setattr(family, name, type(getattr(family, name))())
+    functions = {n: getattr(family.plain(), n) for n in family.names}
+    if family is FAMILIES["sparse"]:
+        functions["encode"] = plain.encode  # the family puts the values' to it
+    monkeypatch.setattr(check_of(family), "compare", None)
+    family.register("sound", lambda: functions)
+    assert family.best().name == "sound"

@@ -12,9 +12,10 @@ _SMALL = (0.0, -0.0, 2.0**-24, -(2.0**-25), 3 * 2.0**-25, 1023.5 * 2.0**-24, -90
 _LARGE = (2049.0, -2051.0, 4095.0, 65504.0, -65504.0, 1.0, 1e-40, -3.0)
 _SMALL_INTS = (0, 1, -1, 3, -2, 16, -900, 1023)
 _LARGE_INTS = (2049, 2051, -4095, 32767, -32768, 1025, 100, -30000)
+SHIFTS = (None, 20, 31)  # of int16; None: float32
 
 
-def _ends(kernels, shift):
+def ends(kernels, shift):
     """(buffer, outputs) of tokens of such numbers, the last two of small ones alone."""
     kind = "f" if shift is None else "h"
     g = Geometry(1, 2, 2, 8, window=2, sinks=0, codec="float16")
@@ -46,11 +47,14 @@ def _taken(kernels, shift, value):
     return False
 
 
+def not_refused(kernels):
+    """Whether what is beyond 65504 is stored."""
+    return _taken(kernels, None, 65505.0) or _taken(kernels, -1, -32768)
+
+
 def compare(reference, candidate):
     """As mpy_kv.selfcheck.compare."""
-    for shift in (None, 20, 31):
-        if _ends(reference, shift) != _ends(candidate, shift):
+    for shift in SHIFTS:
+        if ends(reference, shift) != ends(candidate, shift):
             return "numbers at the ends of float16"
-    if _taken(candidate, None, 65505.0) or _taken(candidate, -1, -32768):
-        return "the refusal of what is beyond 65504"
-    return ""
+    return "the refusal of what is beyond 65504" if not_refused(candidate) else ""

@@ -4,8 +4,8 @@ A set is anything with the functions of plain.py (encode, query, scales, qk, sco
 a `name`: thumb, viper, plain, or a host's own. `best()` returns the fastest set that this port can load and
 that gives the plain twin's bits on the check vectors; a set that does not is dropped and the reason kept in
 `reasons`.
-The check runs once, at the first cache; it takes a few thousand plain operations. It is mpy_kv/selfcheck's,
-which makes caches: mpy_kv/__init__.py says so.
+The check runs once, at the first cache, by checksums of what the plain twin is known to make; that runs only
+where one is another. It is mpy_kv/selfcheck's, which makes caches: mpy_kv/__init__.py says so.
 All this is of the element type int8. Another one has a package here with the kernels that differ, and a
 family of its own: of("int8-int4").best().
 """
