@@ -6,8 +6,8 @@
 #             time, and tell which no test finds (MUTANTS_ARGS="--seed 7 --count 50"; the seed is printed)
 # make lint   ruff, mypy, the lint of native code (why a rule is one: tools/lint_viper.py --explain all), and whether
 #             the constants that index arrays are those of tools/fields.py --list, the kernels in assembler what
-#             tools/kernelgen makes, what self-checks know of the plain kernels what those make, and imports in the
-#             order of tools/lint_structure.py --layers
+#             tools/kernelgen makes, their tables what tools/kernel_tables.py makes, what self-checks know of the
+#             plain ones what those make, and imports in the order of tools/lint_structure.py --layers
 # make test-train   install the extra `train` (jax) and run the tests that need it
 # make clean  remove out/ and caches; `make distclean` removes the virtual environment too
 
@@ -49,11 +49,12 @@ mutants: $(STAMP)
 lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy tools/kvlab tools/commandline tools/lint_viper.py tools/viper_lint tools/mutants.py tools/mutation tools/fields.py tools/field_tables unix_port $(wildcard qemu_port tools/firmware)
-	@$(BIN)/mypy --strict tools/kernelgen tools/generate_kernels.py tools/structure tools/lint_structure.py tools/answers.py
+	@$(BIN)/mypy --strict tools/kernelgen tools/generate_kernels.py tools/structure tools/lint_structure.py tools/answers.py tools/kernel_tables.py
 	@$(BIN)/python tools/lint_viper.py mpy_kv boards
 	@$(BIN)/python tools/fields.py
 	@$(BIN)/python tools/generate_kernels.py
 	@$(BIN)/python tools/answers.py
+	@$(BIN)/python tools/kernel_tables.py
 	@$(BIN)/python tools/lint_structure.py
 	@$(BIN)/python tools/package_json.py --check
 

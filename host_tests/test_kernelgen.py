@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import kernel_tables
 from field_tables.kernels import ATTEND, RUN
 from generate_kernels import main
 from kernelgen import files, flow, moves, operands, thumb
@@ -224,3 +225,19 @@ def test_a_changed_word_is_found(tmp_path: Path) -> None:
 def test_registers_have_their_names() -> None:
     assert [operands.r9.name, operands.sp.name, operands.lr.name] == ["r9", "sp", "lr"]
     assert operands.r9 == 9
+
+
+def test_tables_are_what_they_are_defined_as(tmp_path: Path) -> None:
+    done = CliRunner().invoke(kernel_tables.main, [])
+    assert (done.output, done.exit_code) == ("", 0)
+    empty = f"# values: {kernel_tables.COMMAND}\n# end of values\n"
+    for name in kernel_tables.FILES:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(kernel_tables.BLOCK.sub(empty, (ROOT / name).read_text()))
+    stale = CliRunner().invoke(kernel_tables.main, ["--root", str(tmp_path)])
+    assert stale.exit_code == 1
+    assert stale.output.count(f"not what tools/kernel_tables.py makes: {kernel_tables.COMMAND}") == 2
+    assert CliRunner().invoke(kernel_tables.main, ["--root", str(tmp_path), "--write"]).exit_code == 0
+    for name in kernel_tables.FILES:
+        assert (tmp_path / name).read_text() == (ROOT / name).read_text()

@@ -7,6 +7,12 @@ so: a class loaded anew is another class. Not for the hot path: load_module() al
 
 import sys
 
+# Built-in modules that a file of the same name may extend are looked for in all folders at each import,
+# unless they stand among those that are loaded. Most modules here import one of these.
+for _name in ("array", "binascii", "struct"):
+    if _name not in sys.modules:
+        sys.modules[_name] = __import__(_name)
+
 _loaded = []
 
 # Full names of modules that stay once they are loaded, below one that does not.

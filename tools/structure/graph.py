@@ -37,6 +37,7 @@ MEMBERS = {
 # Imports of a name that is an argument: whoever gives it has the arrow.
 GIVEN = {
     ("mpy_kv.transient", "name"): "what load_module() is called with",
+    ("mpy_kv.transient", "_name"): "built-in modules",
     ("mpy_kv.port", "package + '.' + name"): "native code of the package that calls load_native()",
     ("mpy_kv.undecorated", "package + '.' + name"): "of the package that calls install_all()",
     ("mpy_kv.kernels.kernel_registry", "self.package + '.plain'"): "of the package that makes a Family",
