@@ -30,6 +30,7 @@ def _fresh_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has the registry to itself."""
     monkeypatch.setattr(kernels.FAMILY, "_extra", [])
     monkeypatch.setattr(kernels.FAMILY, "_found", {})
+    monkeypatch.setattr(kernels.FAMILY, "checked", ())
     for name in list(kernels.reasons):
         monkeypatch.delitem(kernels.reasons, name)
 
@@ -96,6 +97,38 @@ def takes_anything(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
     return max(real(buf, k, v, e), 0)
 
 
+def scale_too_small(real: Any, buf: bytearray, k: Any, v: Any, e: Any) -> int:
+    """encode whose scale of the first group of K is the next smaller one."""
+    done = real(buf, k, v, e)
+    at = e[P.E_TABLE + 3 * e[P.E_LAYER]] + e[P.E_K + P.VECTOR_CODES] + 2 * e[P.E_SLOT]
+    plain.put16(buf, at, max(plain.get16(buf, at) - 1, 0))
+    return done
+
+
+def last_slice_only(real: Any, buf: bytearray, same: Any, spare: int, a: Any) -> int:
+    """score that does not add up over slices."""
+    if a[P.SLICE]:
+        buf[a[P.SCORES] : a[P.SCORES] + 4 * a[P.N]] = bytes(4 * a[P.N])
+    return real(buf, same, spare, a)
+
+
+def newest_is_lost(real: Any, buf: bytearray, same: Any, tables: Any, a: Any) -> int:
+    """weights that leave the newest token out where it does not end a batch."""
+    done = real(buf, same, tables, a)
+    if a[P.N] % 8:
+        plain.put32(buf, a[P.DOTS] + 4 * (a[P.N] - 1), 0)
+    return done
+
+
+def cut_off(real: Any, buf: bytearray, a: Any, out: Any) -> int:
+    """emit whose last channel is too small by the last bit."""
+    done = real(buf, a, out)
+    at = plain.get32(buf, a[P.QUERY] + 4 * P.QUERY_AT) + (a[P.SLICE] + 1) * a[P.SLICE_WIDTH] - 1
+    if isinstance(out[at], int):
+        out[at] = max(out[at] - 1, -32767)
+    return done
+
+
 def raises(real: Any, *arguments: Any) -> int:
     raise IndexError("past the end")
 
@@ -112,9 +145,17 @@ FAULTS: dict[str, Loader] = {
     "one run only": with_fault("av", last_run_only),
     "overflowing lane": with_fault("av", overflowing_lane),
     "one query for all": with_fault("query", one_set),
+    "scale too small": with_fault("encode", scale_too_small),
+    "last slice only": with_fault("score", last_slice_only),
+    "newest is lost": with_fault("weights", newest_is_lost),
+    "cut off": with_fault("emit", cut_off),
     "raises": with_fault("score", raises),
     **{f"{name} does nothing": with_fault(name, does_nothing) for name in kernels.NAMES},
 }
+
+
+def test_there_are_enough_faults() -> None:
+    assert len(FAULTS) >= 20
 
 
 @pytest.mark.parametrize("loader", FAULTS.values(), ids=FAULTS)
@@ -123,6 +164,7 @@ def test_a_broken_set_is_refused(loader: Loader) -> None:
     with pytest.raises(ValueError, match="kernels 'broken' cannot be used here: (differs|self-check)"):
         kernels.get("broken")
     assert kernels.best() is kernels.get("plain")
+    assert kernels.FAMILY.checked == ()
     assert KVCache(Geometry(1, 1, 1, 4)).kernels is kernels.get("plain")
     assert "TypeError" not in kernels.reasons["broken"], "the fault itself does not fit the kernel"
 
@@ -394,7 +436,7 @@ FAMILIES["stories"] = stories_kernels.FAMILY
 
 
 def check_of(family: Any) -> Any:
-    return importlib.import_module(getattr(family, "_base", family).check)
+    return importlib.import_module((family.base or family).check)
 
 
 def like_plain(family: Any, wrap: Callable[[str, Any], Any]) -> KernelSet:

@@ -7,6 +7,7 @@ instructions than the rest of the program's loading.
 
 from __future__ import annotations
 
+import base64
 import re
 import struct
 import sys
@@ -101,8 +102,8 @@ FILES = {
 
 
 def _lines(name: str, table: Sequence[int]) -> list[str]:
-    digits = struct.pack(f"<{len(table)}H", *table).hex()
-    pieces = [digits[at : at + 96] for at in range(0, len(digits), 96)]
+    text = base64.b64encode(struct.pack(f"<{len(table)}H", *table)).decode()
+    pieces = [text[at : at + 96] for at in range(0, len(text), 96)]
     return [f"{name} = (", *(f'    b"{piece}"' for piece in pieces), ")"]
 
 

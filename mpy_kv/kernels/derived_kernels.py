@@ -16,7 +16,7 @@ class Variant(Family):
     def __init__(self, package, folder, base, codec, own, added=(), assembled=True):
         Family.__init__(self, package, folder, base.names + added)
         self._twins = base._twins
-        self._base = base
+        self.base = base
         self._codec = codec
         self._own = own
         self._assembled = assembled
@@ -24,7 +24,7 @@ class Variant(Family):
 
     def plain(self):
         if self.package not in self._twins:
-            functions = self._rest(self._base.plain())
+            functions = self._rest(self.base.plain())
             own = load_module(self.package + ".plain")
             for name in self._own:
                 functions[name] = getattr(own, name)
@@ -35,10 +35,6 @@ class Variant(Family):
         made = Family._set_of(self, name, functions)
         made.codec = self._codec
         return made
-
-    def _try(self, name, loader):
-        self.check = self._base.check
-        return Family._try(self, name, loader)
 
     def _rest(self, kernels):
         return {name: getattr(kernels, name) for name in self._others}
@@ -52,7 +48,7 @@ class Variant(Family):
 
     def _mixed(self, name, load, load_own, skip):
         """Functions of the set of that name: the base's, then its own over them."""
-        found = self._base._found.get(name)
-        functions = dict(load(self._base, self._own)) if found is None else self._rest(found)
+        found = self.base._found.get(name)
+        functions = dict(load(self.base, self._own)) if found is None else self._rest(found)
         functions.update(load_own(self, self._others + tuple(skip)))
         return functions

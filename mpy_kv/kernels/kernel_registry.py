@@ -1,6 +1,7 @@
 """A family of kernel sets: one protocol, several implementations, the fastest right one picked by trial.
 
-Allocates at import and when a set is loaded; nothing per call. A family belongs to a package that has
+Allocates at import and when a set is loaded; nothing per call. What tries a set, and
+what remembers that one was right, is in trial.py. A family belongs to a package that has
 `plain.py` (the definition), `viper.py` (see port.load_native) and, if it pays, `thumb.py`: some or all of the
 kernels in Thumb assembler, for boards with an Arm core. `check` names the module that tries a set:
 `selfcheck.py` of the package, or one above it. It has known(candidate), whether the set's results are those
@@ -29,6 +30,8 @@ class KernelSet:
 class Family:
     """Sets of the kernels `names` in `package` (a dotted name) whose files lie in `folder` (ends in /)."""
 
+    base = None  # the family that this one builds on, see derived_kernels.py
+
     def __init__(self, package, folder, names):
         self.package = package
         self.names = names
@@ -36,6 +39,8 @@ class Family:
         self.reasons = {}  # set name -> why it is not used here
         self._folder = folder
         self._found = {}
+        self.taken = ()  # verdicts on sets, see trial.py
+        self.checked = ()  # names of those that have passed
         self._twins = {}  # plain sets by package: of this family, and of others that build on it
         self._extra = []  # (name, loader) registered by a host, tried first
 
@@ -99,21 +104,9 @@ class Family:
 
     def _try(self, name, loader):
         """Load and check a set; None if it is good, else why not."""
-        # A port without an emitter raises SyntaxError, a foreign .mpy ValueError, a missing file OSError;
-        # a refusal of the code generator itself must not pass unseen.
-        try:
-            found = self._set_of(name, loader())
-        except (ImportError, SyntaxError, ValueError, OSError) as error:
-            return str(error)
-        try:
-            check = load_module(self.check)
-            wrong = "" if check.known(found) else check.compare(self.plain(), found)
-        except MemoryError:
-            raise  # says nothing about the set
-        except Exception as error:
-            return "self-check: %s: %s" % (type(error).__name__, error)
-        if wrong:
-            return "differs from plain in " + wrong
+        found = load_module("mpy_kv.kernels.trial").tried(self, name, loader, self._set_of)
+        if isinstance(found, str):
+            return found
         self._found[name] = found
         return None
 

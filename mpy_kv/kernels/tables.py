@@ -1,7 +1,7 @@
 """2^-x and 1/x as integers, in an array of 780 bytes that is never written again."""
 
 from array import array
-from binascii import unhexlify
+from binascii import a2b_base64
 
 from ..transient import load_module
 
@@ -14,4 +14,4 @@ LEAST_SUM = 131
 MOST_SUM = 259
 
 # 2^-(i / 256) in units of 1 / ONE, then 2^21 / sum: one array, one argument
-TABLES = array("H", unhexlify(load_module("mpy_kv.kernels.table_values").TABLES))
+TABLES = array("H", a2b_base64(load_module("mpy_kv.kernels.table_values").TABLES))

@@ -41,7 +41,7 @@ GIVEN = {
     ("mpy_kv.port", "package + '.' + name"): "native code of the package that calls load_native()",
     ("mpy_kv.undecorated", "package + '.' + name"): "of the package that calls install_all()",
     ("mpy_kv.kernels.kernel_registry", "self.package + '.plain'"): "of the package that makes a Family",
-    ("mpy_kv.kernels.kernel_registry", "self.check"): "of the package that makes a Family, or as told",
+    ("mpy_kv.kernels.trial", "_check_of(family)"): "of the package that makes a Family, or as told",
     ("mpy_kv.kernels.derived_kernels", "self.package + '.plain'"): "of the package that makes a Variant",
     ("unix_port.side.boot", "config['port']"): "a module of side/ports, which imports nothing of ours",
     ("kvlab.commands.doctor", "name"): "a library",

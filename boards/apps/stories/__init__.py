@@ -9,22 +9,19 @@ nothing is allocated per token.
 
 import gc as _gc
 
-# The program is loaded in steps, garbage collected early and after each, so that what stays lies together
-# at one end of the heap and the largest object, the cache's buffer, finds one piece at the other. Checks of
-# kernels, which leave garbage alone, are spared most of it. The threshold stays: once a story runs nothing is
-# allocated, so it costs nothing.
+# The program is loaded in steps, garbage collected after each, so that what stays lies together at one end of
+# the heap and the largest object, the cache's buffer, finds one piece at the other. In between that is done
+# where so much has gathered: less would cost more than the rest of the start, and more would put what is
+# loaded in its midst. open_model() ends the start.
 if hasattr(_gc, "mem_free"):
-    _gc.threshold(2048)
+    _gc.threshold(24576)
 
-from mpy_kv import kernels as _kernels  # noqa: E402
 from mpy_kv import port as _port  # noqa: E402
 
-from .probe import mark as _mark  # noqa: E402
+from .probe import settle as _settle  # noqa: E402
 
-_kernels.best()
-_kernels.release()
 _gc.collect()
-_mark("mpy_kv")
+_settle("mpy_kv")
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.
@@ -34,7 +31,7 @@ if _port.MICROPYTHON and not _port.EMITTER:
     for _name in ("image", "model"):
         install("stories." + _name, _here + _name + ".py")
 
-from . import kernels  # noqa: E402
+from . import kernels  # noqa: E402, F401
 from .app import main, tell  # noqa: E402, F401
 from .errors import ImageError  # noqa: E402, F401
 from .image import Image  # noqa: E402, F401
@@ -42,7 +39,5 @@ from .model import Llama, make_cache  # noqa: E402, F401
 from .sampler import Sampler  # noqa: E402, F401
 from .tokenizer import Tokenizer  # noqa: E402, F401
 
-kernels.best()
-kernels.release()
 _gc.collect()
-_mark("stories app")
+_settle("stories app")

@@ -75,7 +75,7 @@ def tell(
 
 
 _OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "policy", "budget", "kernels")
-_OF_MODEL += ("row_buffer_bytes", "check_crc")
+_OF_MODEL += ("row_buffer_bytes", "check_crc", "check", "verdicts")
 
 
 def _run(dump=None, json=None, report=True, **options):

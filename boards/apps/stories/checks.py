@@ -5,6 +5,7 @@ these functions. Raises ImageError saying what is wrong with which numbers.
 """
 
 import struct
+from array import array
 from binascii import crc32
 
 from mpy_kv.geometry import CODECS
@@ -228,7 +229,7 @@ def tokenizer(image):
             % (image.tokenizer_bytes, blob_bytes, longest)
         )
     least = most = 0
-    for i, offset in enumerate(_numbers(image, offsets_at, vocab + 1, 4)):
+    for i, offset in enumerate(_numbers(image, offsets_at, vocab + 1, "I", 4)):
         if i == vocab:
             least = blob_bytes
         if not least <= offset <= most:
@@ -237,7 +238,7 @@ def tokenizer(image):
         most = min(offset + longest, blob_bytes)
     # One bit a token, freed again; the model's logits will take 32.
     seen = bytearray((vocab + 7) // 8)
-    for i, token in enumerate(_numbers(image, order_at, vocab, 2)):
+    for i, token in enumerate(_numbers(image, order_at, vocab, "H", 2)):
         if token >= vocab or seen[token >> 3] >> (token & 7) & 1:
             raise ImageError(
                 "tokenizer: entry %d of the order is %d; each of 0..%d must be there once"
@@ -247,17 +248,16 @@ def tokenizer(image):
     return longest, offsets_at, ranks_at, order_at, blob_at
 
 
-def _numbers(image, at, count, size):
-    """The little-endian numbers of 2 or 4 bytes from offset `at`, one after the other."""
+def _numbers(image, at, count, kind, size):
+    """The numbers of an array's `kind`, little-endian, `size` bytes each, from offset `at` on."""
     chunk = bytearray(64 * size)
-    for i in range(count):
-        j = i % 64 * size
-        if j == 0:
-            image.read(at + i * size, chunk, min(len(chunk), (count - i) * size))
-        x = chunk[j] | chunk[j + 1] << 8
-        if size == 4:
-            x |= chunk[j + 2] << 16 | chunk[j + 3] << 24
-        yield x
+    while count:
+        n = min(count, 64)
+        image.read(at, chunk, n * size)
+        for x in array(kind, chunk)[:n]:
+            yield x
+        at += n * size
+        count -= n
 
 
 def checksum(image):

@@ -24,6 +24,8 @@ usage: stories [options]
   --budget N         tokens that --policy keeps, sinks included (what --window would be)
   --compress X       with --policy: what part of the prompt stays once it is read, such as 0.5
   --kernels NAME     thumb, viper or plain (the fastest that works)
+  --check            run the kernels' self-check, though it passed at an earlier start
+  --verdicts FILE    where that is remembered [default: kernels.checked on a board]
   --row-buffer-bytes N   read at a time where flash is not memory-mapped (4096)
   --lock             hold the heap lock while telling
   --json FILE        write the figures there
@@ -32,9 +34,9 @@ usage: stories [options]
 
 _NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes", "requests", "block_tokens")
 _NUMBERS += ("budget",)
-_FLAGS = ("greedy", "stop", "lock")
+_FLAGS = ("greedy", "stop", "lock", "check")
 _TEXTS = ("model", "prompt", "temperature", "top_p", "codec", "kernels", "json", "shared_prefix")
-_TEXTS += ("policy", "compress")
+_TEXTS += ("policy", "compress", "verdicts")
 _OF_REQUESTS = ("block_tokens", "shared_prefix")
 _OF_ONE = ("policy", "budget", "compress")
 

@@ -3,10 +3,11 @@
 Transient (mpy_kv/transient.py): a program opens one model.
 """
 
+import gc
+
 from mpy_kv.errors import BadArgument
 from mpy_kv.transient import load_module
 
-from . import kernels as kernel_sets
 from .errors import ImageError
 from .image import Image
 from .model import Llama, make_cache
@@ -25,6 +26,8 @@ def open_model(
     kernels=None,
     row_buffer_bytes=4096,
     check_crc=True,
+    check=False,
+    verdicts=None,
     make=make_cache,
 ):
     """A Llama with its cache. model: a path, a buffer, a file open for reading, or an Image; None: the
@@ -35,7 +38,8 @@ def open_model(
     codec: as make_cache, the element types that the image names unless it is given.
     Without a window it is most_window, or what the model was trained for if that is less. policy, budget:
     which tokens stay, and how many, sinks included (budgets.py). make: what makes the cache, called like
-    make_cache.
+    make_cache. verdicts: the file that remembers which kernels passed their self-check ("": none; without it
+    a board has its own), see verdicts.py. check: run it all the same.
     """
     if type(row_buffer_bytes) is not int or not 0 <= row_buffer_bytes <= 1 << 20:
         raise BadArgument("row_buffer_bytes must be 0..1048576, got %r" % (row_buffer_bytes,))
@@ -55,9 +59,12 @@ def open_model(
         image = model if isinstance(model, Image) else Image(model, check_crc)
     if codec is None:
         codec = image.codec
-    both = [None, None]
-    if kernels is not None or codec != "int8":
-        both = _kernel_sets(kernels, codec)
+    start = load_module("stories.starting")
+    if verdicts is None:
+        verdicts = load_module("stories.verdicts").usual()
+    of_types, families = start.families(codec, policy)
+    known = start.take(verdicts, check, families)
+    both = start.sets(kernels, codec, of_types)
     more = {}
     if policy is not None or budget is not None:
         window, sinks, policy = load_module("stories.budgets").chosen(
@@ -67,32 +74,15 @@ def open_model(
             more["policy"] = policy
     elif sinks is None:
         sinks = 4
+    load_module("stories.starting").note(verdicts, known, families)
+    start = known = families = of_types = None
+    settle("kernels")
+    gc.collect()  # what makes the cache comes to lie below its buffer
     if window is None and type(sinks) is int:
         window = max(1, min(most_window, image.seq_len - sinks))
     cache = make(image, window=window, sinks=sinks, group=group, codec=codec, kernels=both[1], **more)
     settle("KV cache: the buffer and its objects")
     return Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
-
-
-def _kernel_sets(name, codec):
-    """The app's and the cache's of that name, or the fastest; the cache's for that element type, or a dict of
-    them for a list of types."""
-    from mpy_kv import kernels as kv_kernels
-
-    try:
-        families = {each: kv_kernels.of(each) for each in ([codec] if isinstance(codec, str) else codec)}
-    except (ImportError, AttributeError, TypeError):
-        return None, None  # the cache refuses it
-    try:
-        app = None if name is None else kernel_sets.get(name)
-        found = {}
-        for each in families:
-            found[each] = families[each].best() if name is None else families[each].get(name)
-    except ValueError as error:
-        raise BadArgument("--kernels: %s" % error)
-    families = None
-    kv_kernels.release()
-    return app, found[codec] if isinstance(codec, str) else found
 
 
 def _read_where_it_lies(file, check_crc):

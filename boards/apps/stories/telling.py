@@ -8,6 +8,7 @@ try:
 except ImportError:
     from mpy_kv import cpython as micropython
 
+import gc
 import sys
 
 try:
@@ -40,9 +41,12 @@ allocated = getattr(micropython, "mem_total", None)
 
 
 def open_model(*words, **options):
-    """A Llama with its cache, as opening.open_model."""
+    """A Llama with its cache, as opening.open_model. The start ends here: what comes allocates nothing, so
+    garbage is collected as the port does by itself."""
     llama = load_module("stories.opening").open_model(*words, **options)
     settle("the model's vectors and tables")
+    if hasattr(gc, "mem_free"):
+        gc.threshold(-1)
     return llama
 
 

@@ -6,14 +6,14 @@
 """
 
 from array import array
-from binascii import unhexlify
+from binascii import a2b_base64
 
 from mpy_kv.transient import load_module
 
 _values = load_module("stories.kernels.table_values")
 
-SINE = array("H", unhexlify(_values.SINE))
-SIGMOID = array("H", unhexlify(_values.SIGMOID))
-EXP2 = array("H", unhexlify(_values.EXP2))
+SINE = array("H", a2b_base64(_values.SINE))
+SIGMOID = array("H", a2b_base64(_values.SIGMOID))
+EXP2 = array("H", a2b_base64(_values.EXP2))
 
 del _values
