@@ -129,6 +129,13 @@ def test_a_token_costs_no_more_than_promised(tokens: dict[str, Any]) -> None:
         assert costs["1"][name] < costs["63"][name] < costs["255"][name]
 
 
+@pytest.mark.slow
+def test_the_first_word_comes_early(tokens: dict[str, Any]) -> None:
+    """Of the whole program as it is deployed, kernels checked or remembered as such."""
+    assert tokens["first_word_remembered"] <= 90_000_000
+    assert tokens["first_word_remembered"] + 40_000_000 < tokens["first_word"] <= 380_000_000
+
+
 def test_a_position_is_measured_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A story told before it would be another's heap and text."""
     runs: list[Sequence[object]] = []

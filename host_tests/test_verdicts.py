@@ -13,6 +13,7 @@ import stories_cases  # noqa: F401 (tells where the app is)
 from known_cases import DEVICE
 from stories import kernels as stories_kernels
 from stories import verdicts
+from stories_fixtures import tiny
 
 from kvlab.paths import ROOT
 from mpy_kv import kernels
@@ -193,3 +194,43 @@ def test_no_key_of_a_set_that_is_registered(monkeypatch: pytest.MonkeyPatch) -> 
     assert kernels.FAMILY.checked == ("viper",)
     assert trial.key(kernels.FAMILY, "viper") is None
     assert trial.verdicts(kernels.FAMILY) == []
+
+
+# --- The program ---------------------------------------------------------------------------------
+
+TOLD = """
+import json, sys
+import mpy_kv.transient as transient
+load, loaded = transient.load_module, []
+def load_module(name):
+    if name.endswith("selfcheck"):
+        loaded.append(name)
+    return load(name)
+transient.load_module = load_module
+import stories
+stories.main(sys.argv[1:] + ["--tokens", "2", "--window", "8"], report=False)
+print(json.dumps(sorted(set(loaded))))
+"""
+
+
+def test_the_program_remembers(upy: Any, tmp_path: Path) -> None:
+    model, path = tmp_path / "model", tmp_path / "kernels.checked"
+    model.write_bytes(tiny()[2])
+
+    def checked(*words: str) -> list[str]:
+        said = upy.run(TOLD, ["--model", str(model), *words])
+        found: list[str] = json.loads(said.strip().rsplit("\n", 1)[-1])
+        return found
+
+    named = ["--verdicts", str(path)]
+    cache, app = "mpy_kv.selfcheck", "stories.kernels.selfcheck"
+    assert checked() == checked() == [cache, app], "without a file"
+    assert checked(*named) == [cache, app]
+    assert checked(*named) == []
+    assert checked(*named, "--check") == [cache, app]
+    assert checked(*named, "--codec", "float16") == [cache]
+    assert checked(*named, "--policy", "lru-peak") == ["mpy_kv.eviction.tokens.selfcheck"]
+    assert checked(*named, "--policy", "lru-peak") == checked(*named, "--codec", "float16") == []
+    assert checked(*named, "--kernels", "plain") == checked(*named) == []
+    path.write_bytes(path.read_bytes()[:-1])
+    assert checked(*named) == [cache, app]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kvlab.bench import targets
+from kvlab.bench import first_word, targets
 from kvlab.bench.targets import Steps
 
 POSITIONS = (1, 63, 255)
@@ -21,7 +21,7 @@ TIMED = "ns_per_token"
 def steps(target: str, positions: Sequence[int]) -> int:
     """Of the progress bar."""
     told = sum(position - 1 for position in set(positions))
-    return told + (WINDOWS if target == targets.QEMU else 0)
+    return told + (WINDOWS + len(first_word.STARTS) if target == targets.QEMU else 0)
 
 
 def measure(target: str, model: Path | None, positions: Sequence[int], done: Steps) -> dict[str, Any]:
@@ -29,9 +29,9 @@ def measure(target: str, model: Path | None, positions: Sequence[int], done: Ste
     "window", ...}.
 
     Each position has a story of its own on a fresh board, so that its cost is the same whatever others are
-    asked for; "parts" are of the last one. On the emulated board also "cache" (what steps.py counts) and
-    "limits" (limits.of_boards, at the last position). `model`: a board image; None for the one that a board
-    has.
+    asked for; "parts" are of the last one. On the emulated board also "cache" (what steps.py counts),
+    "limits" (limits.of_boards, at the last position), "first_word" and "first_word_remembered"
+    (first_word.py). `model`: a board image; None for the one that a board has.
     """
     from kvlab.bench import limits  # slow to import
 
@@ -47,6 +47,8 @@ def measure(target: str, model: Path | None, positions: Sequence[int], done: Ste
     if target == targets.QEMU and model is not None:
         last = max(positions)
         figures["cache"] = _run(target, "steps.py", [], done)
+        figures |= first_word.measure(model)
+        done(len(first_word.STARTS))
         visible = min(last + 1, int(figures["window"] or 0))
         figures["limits"] = limits.of_boards(model, visible, costs(figures)[str(last)])
     return figures

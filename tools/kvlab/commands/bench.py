@@ -173,9 +173,10 @@ def tokens_command(
     """Cost of one token of the stories app, everything included, by position and kernel set; and of one of a
     prompt, with its share of making tokens of text.
 
-    The window is 256 tokens. On qemu in instructions, and also: what the cache takes to store, that no
-    step grows dearer with what has passed, and what core and buses of each board allow. On unix and on
-    a board, which must have app and model (kvlab deploy), in time.
+    The window is 256 tokens. On qemu in instructions, and also: what the program takes from its start to the
+    first word of a story, at first and where its kernels are remembered as checked; what the cache takes to
+    store, that no step grows dearer with what has passed, and what core and buses of each board allow.
+    On unix and on a board, which must have app and model (kvlab deploy), in time.
     """
     import tempfile
 
@@ -212,10 +213,20 @@ def show_tokens(figures: dict[str, Any]) -> None:
     header = ("tokens there", *(f"{name}, instructions" if counted else name for name in names))
     output.table(f"One token on {figures['target']}", rows, header)
     show_missing(figures)
+    if "first_word" in figures:
+        show_starts(figures)
     if "cache" in figures:
         show_cache(figures["cache"])
     if "limits" in figures:
         show_limits(figures["limits"], names)
+
+
+def show_starts(figures: dict[str, Any]) -> None:
+    rows = [
+        ("first start", f"{figures['first_word']:,}"),
+        ("kernels remembered as checked", f"{figures['first_word_remembered']:,}"),
+    ]
+    output.table("From the program's start to the first word", rows, ("", "instructions"))
 
 
 def show_cache(cache: dict[str, Any]) -> None:
