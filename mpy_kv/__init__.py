@@ -14,6 +14,8 @@ kernels.release() gives back what only construction needed.
 
 __version__ = "0.1.0"
 
+import gc as _gc
+
 from . import port as _port
 
 if _port.MICROPYTHON and not _port.EMITTER:
@@ -45,3 +47,7 @@ from .geometry import Geometry  # noqa: E402, F401
 from .kernels import FAMILY as _FAMILY  # noqa: E402
 
 _FAMILY.check = "mpy_kv.selfcheck"  # makes caches, of which kernels know nothing
+
+if _port.MICROPYTHON:
+    # What compiling sources has left: what is loaded next would lie above it and cut the heap into pieces.
+    _gc.collect()

@@ -47,11 +47,7 @@ class Family:
     def register(self, name, loader):
         """Offer a set: `loader()` returns its functions or raises. The self-check decides. A set of the
         same name is replaced; "plain", the reference, cannot be."""
-        if name == "plain":
-            raise ValueError("the set 'plain' is what others are checked against")
-        self._extra[:] = [(name, loader)] + [pair for pair in self._extra if pair[0] != name]
-        self._found.pop(name, None)
-        self.reasons.pop(name, None)
+        load_module("mpy_kv.kernels.trial").register(self, name, loader)
 
     def plain(self):
         """The plain twin: the definition."""
@@ -98,16 +94,21 @@ class Family:
                     self.reasons[name] = why
                     break
             else:
-                known = ", ".join([k for k, _ in self._candidates()])
-                why = "unknown; known: plain, " + known
+                why = load_module("mpy_kv.kernels.trial").unknown(self._candidates())
         raise ValueError("kernels %r cannot be used here: %s" % (name, why))
 
     def _try(self, name, loader):
         """Load and check a set; None if it is good, else why not."""
-        found = load_module("mpy_kv.kernels.trial").tried(self, name, loader, self._set_of)
-        if isinstance(found, str):
-            return found
-        self._found[name] = found
+        # A port without an emitter raises SyntaxError, a foreign .mpy ValueError, a missing file OSError;
+        # a refusal of the code generator itself must not pass unseen.
+        try:
+            found = self._set_of(name, loader())
+        except (ImportError, SyntaxError, ValueError, OSError) as error:
+            return str(error)
+        wrong = load_module("mpy_kv.kernels.trial").wrong(self, found)
+        if not wrong:
+            self._found[name] = found
+        return wrong
         return None
 
     def best(self):

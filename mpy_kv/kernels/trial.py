@@ -1,4 +1,4 @@
-"""A kernel set is loaded and checked, unless a verdict on it is there. Transient, see ../transient.py.
+"""A kernel set is checked, unless a verdict on it is there. Transient, see ../transient.py.
 
     trial = load_module("mpy_kv.kernels.trial")
     trial.take(kernels.FAMILY, keys)        # of an earlier run; before a set is asked for
@@ -22,21 +22,28 @@ _OF_ALL = ("mpy_kv.kernels.tables", "mpy_kv.sources")
 _CHECKS = ("mpy_kv.selfcheck_float16", "mpy_kv.int4_blocks.selfcheck")
 
 
-def tried(family, name, loader, set_of):
-    """The set that `loader` loads, or as text why it is not used. set_of(name, functions) makes it."""
-    # A port without an emitter raises SyntaxError, a foreign .mpy ValueError, a missing file OSError;
-    # a refusal of the code generator itself must not pass unseen.
-    try:
-        found = set_of(name, loader())
-    except (ImportError, SyntaxError, ValueError, OSError) as error:
-        return str(error)
-    if family.taken and key(family, name) in family.taken:
-        return found
-    why = _wrong(family, found)
-    if why:
-        return why
-    family.checked += (name,)
-    return found
+def register(family, name, loader):
+    """As Family.register."""
+    if name == "plain":
+        raise ValueError("the set 'plain' is what others are checked against")
+    family._extra[:] = [(name, loader)] + [pair for pair in family._extra if pair[0] != name]
+    family._found.pop(name, None)
+    family.reasons.pop(name, None)
+
+
+def unknown(candidates):
+    """Why a name is refused."""
+    return "unknown; known: plain, " + ", ".join([name for name, _ in candidates])
+
+
+def wrong(family, found):
+    """Why a set is not used, or None. It is checked, unless a verdict says that it passed."""
+    if family.taken and key(family, found.name) in family.taken:
+        return None
+    why = _differs(family, found)
+    if why is None:
+        family.checked += (found.name,)
+    return why
 
 
 def take(family, keys):
@@ -53,24 +60,24 @@ def check_again(family):
     """Check the sets that are loaded; one that fails is dropped, and the reason kept."""
     family.checked = ()
     for name in list(family._found):
-        why = _wrong(family, family._found[name])
-        if why:
+        why = _differs(family, family._found[name])
+        if why is None:
+            family.checked += (name,)
+        else:
             family._found.pop(name)
             family.reasons[name] = why
-        else:
-            family.checked += (name,)
 
 
-def _wrong(family, found):
-    """Why a set is not used, or ""."""
+def _differs(family, found):
+    """Why a set does not pass the check; None if it does."""
     check = load_module(_check_of(family))
     try:
-        wrong = "" if check.known(found) else check.compare(family.plain(), found)
+        where = "" if check.known(found) else check.compare(family.plain(), found)
     except MemoryError:
         raise  # says nothing about the set
     except Exception as error:
         return "self-check: %s: %s" % (type(error).__name__, error)
-    return "differs from plain in " + wrong if wrong else ""
+    return "differs from plain in " + where if where else None
 
 
 def _check_of(family):

@@ -20,7 +20,6 @@ from mpy_kv import port as _port  # noqa: E402
 
 from .probe import settle as _settle  # noqa: E402
 
-_gc.collect()
 _settle("mpy_kv")
 
 if _port.MICROPYTHON and not _port.EMITTER:

@@ -9,6 +9,7 @@ from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import INSTRUCTIONS
 
 PARTS = "tools/kvlab/plots/token.json"  # what the picture of a token's instructions is drawn from
+SINGLE = ("token_thumb", "token_viper", "first_word", "first_word_remembered")
 WORST = ("worst", "worst_pools", "worst_requests", "worst_policies", "worst_tokens")
 
 
@@ -30,13 +31,14 @@ def _rows_of_8(figures: Mapping[str, Any]) -> str:
 
 def _tokens(_wanted: Collection[str]) -> Mapping[str, str | bytes]:
     from kvlab import output, paths
-    from kvlab.bench import tables, targets, tokens
+    from kvlab.bench import first_word, tables, targets, tokens
 
     targets.prepare(targets.QEMU)
     figures = tokens.measure(targets.QEMU, paths.SHIPPED, tokens.POSITIONS, _nothing)
     costs = tokens.costs(figures)
     last = costs[max(costs, key=int)]
     single = {f"token_{name}": f"{count / 1e6:.2f} M" for name, count in last.items()}
+    single |= {name: f"{figures[name] / 1e6:.0f} M" for name in first_word.STARTS}
     counted = {key: figures[key] for key in ("model_id", "window", tokens.COUNTED)}
     counted["parts"] = {name: dict(sorted(parts.items())) for name, parts in figures["parts"].items()}
     return {**tables.tokens_tables(figures), **single, PARTS: output.as_json(counted)}
@@ -73,7 +75,7 @@ PRODUCERS = (
         "bench_tokens",
         "kvlab bench tokens --target qemu",
         Cost.MINUTES,
-        named("token", "storing", "limits", "token_thumb", "token_viper", PARTS, tolerance=INSTRUCTIONS),
+        named(*("token", "storing", "limits", *SINGLE, PARTS), tolerance=INSTRUCTIONS),
         _tokens,
         needs_firmware,
     ),
