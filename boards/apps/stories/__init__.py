@@ -18,9 +18,13 @@ if hasattr(_gc, "mem_free"):
 
 from mpy_kv import port as _port  # noqa: E402
 
+from mpy_kv.transient import load_module as _load_module  # noqa: E402
+
 from .probe import settle as _settle  # noqa: E402
 
+_load_module("mpy_kv.setup")  # with what stays of a cache
 _settle("mpy_kv")
+_gc.collect()
 
 if _port.MICROPYTHON and not _port.EMITTER:
     # Without an emitter `@micropython.native` does not compile: the same files, decorators left out.

@@ -12,9 +12,10 @@ from mpy_kv.transient import load_module
 
 from . import kernels as app_kernels
 
-# Bytes after which garbage is collected: of a start, and while a check is loaded.
-USUAL = 24576
+# Bytes after which garbage is collected: of a start, while a check is loaded, and after one.
+_USUAL = 24576
 _OFTEN = 4096
+_AFTER_CHECK = 8192
 
 
 def families(codec, policy):
@@ -78,10 +79,13 @@ def _of(family, name):
 def note(path, known, families):
     """Write what has been checked of these families."""
     keys = []
+    checked = False
     trial = load_module("mpy_kv.kernels.trial")
     for family in families:
+        checked = checked or bool(family.checked)
         keys += trial.verdicts(family) if path else []
         trial.take(family, ())
     if path:
         load_module("stories.verdicts").note(path, known, keys)
-    _threshold(USUAL)
+    # What a check has left in use cuts the heap into pieces, which must not be made smaller.
+    _threshold(_AFTER_CHECK if checked else _USUAL)
