@@ -28,7 +28,7 @@ start = ticks()
 import stories  # noqa: E402
 
 model = memoryview(bytearray_at(FLASH, FLASH_BYTES))
-figures = stories.main(tokens=1, model=model, report=False, write=write)
+figures = stories.main(tokens=1, model=model, report=False, write=write, verdicts="kernels.checked")
 print(
     json.dumps(
         {

@@ -13,8 +13,9 @@ _MOST_BYTES = 4096
 
 
 def usual():
-    """Where a board keeps it; "" on a host, where a check takes no time."""
-    return FILE if sys.platform not in ("linux", "darwin", "win32", "webassembly") else ""
+    """Where a board keeps it; "" on a host, where a check takes no time, and on the emulated board, whose
+    folder is the host's."""
+    return FILE if sys.platform not in ("linux", "darwin", "win32", "webassembly", "qemu") else ""
 
 
 def read(path):
