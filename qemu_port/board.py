@@ -115,9 +115,9 @@ class Stream(Protocol):
 class Qemu:
     """A board. `heap_bytes`: of the firmware (see firmware.build), or give the ELF file.
 
-    `flash` is what lies at the machine's flash_at when a run starts. PortError when there is no emulator
-    or no firmware. `ended`: whether the machine of the last run ended before its script, by a reset, a
-    crash or the timeout.
+    `flash` is what lies at the machine's flash_at when a run starts, `options` are more of the emulator's.
+    PortError when there is no emulator or no firmware. `ended`: whether the machine of the last run ended
+    before its script, by a reset, a crash or the timeout.
     """
 
     def __init__(
@@ -127,6 +127,7 @@ class Qemu:
         elf: Path | None = None,
         machine: machines.Emulated = machines.ARM,
         flash: bytes = b"",
+        options: Sequence[str] = (),
     ) -> None:
         most = 0 if machine.flash_at is None else FLASH_BYTES
         if len(flash) > most:
@@ -152,6 +153,7 @@ class Qemu:
         # ready, and starts when something else wakes the emulator: never, or a second later.
         self._machine += ["-chardev", "stdio,id=line,mux=on", "-serial", "chardev:line"]
         self._machine += ["-echr", str(_ESCAPE)]
+        self._machine += options
         if flash:
             (self._place / "flash").write_bytes(flash)
             self._machine += [

@@ -51,6 +51,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("deployment", ("kvlab.deploy", "kvlab.emulators")),
     ("studies", tuple(f"kvlab.{name}" for name in ("replay", "predict", "soak", "train", "quality"))),
+    ("costs", ("kvlab.cost",)),
     ("stories", ("kvlab.story",)),
     ("plans", ("kvlab.plan", "kvlab.plots", "kvlab.many", "kvlab.rp2040", "kvlab.judging")),
     ("measurements", ("kvlab.pictures", "kvlab.bench")),

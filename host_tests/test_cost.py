@@ -1,0 +1,174 @@
+"""The modelled cycles of a Raspberry Pi Pico, against what was measured elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from kvlab import boards, shipped
+from kvlab.cost import counted, cycles, fit, model
+from kvlab.cost.cycles import CYCLES, Counts
+from kvlab.models.image import Image
+
+PICO = boards.load("rp2040")
+SHAPE = Image.read(shipped.image("stories")).config
+
+
+def test_every_measured_position_in_place_is_predicted_within_a_tenth():
+    lines = fit.compare(SHAPE)
+    assert {line.miss_cycles for line in lines} == {0, 50}
+    assert len(lines) == 24
+    wrong = [line for line in lines if abs(line.error) > 0.1]
+    assert not wrong
+
+
+def test_the_one_fitted_coefficient_is_the_fit():
+    assert fit.firmware_factor(SHAPE) == pytest.approx(cycles.FIRMWARE, abs=0.001)
+
+
+def test_without_the_fit_arms_table_alone_is_as_near():
+    assert max(abs(line.error) for line in fit.compare(SHAPE, firmware=1)) < 0.1
+
+
+def test_the_tokens_a_second_that_were_measured_are_predicted():
+    entry = counted.find(SHAPE, "int8", counted.THEN)
+    for run in counted.measured()["runs"]:
+        if run["model"] == "in place":
+            told = model._mean(entry.token, 1, 260, 259).cycles(run["flash_miss_cycles"])
+            assert counted.measured()["clock_hz"] / told == pytest.approx(run["tokens_per_s"], rel=0.05)
+
+
+def test_the_start_that_was_measured_is_predicted_within_a_fifth():
+    """Files are read over another link than littlefs while it is counted."""
+    start = counted.find(SHAPE, "int8", counted.THEN).start
+    for run in counted.measured()["runs"]:
+        if run["model"] == "in place":
+            seconds = start.cycles(run["flash_miss_cycles"]) / counted.measured()["clock_hz"]
+            assert seconds == pytest.approx(run["start_s"], rel=0.2)
+
+
+def test_misses_are_those_that_were_measured():
+    """Every line of the weights once, and the code that they have driven out."""
+    entry = counted.find(SHAPE, "int8", counted.THEN)
+    told = counted.measured()["flash_misses_per_token_positions_32_34"]["in place"]
+    assert counted.at(entry.token, 33).misses == pytest.approx(told, rel=0.06)
+
+
+def test_cycles_are_by_class():
+    one = dict.fromkeys(CYCLES, 0)
+    one |= {"other": 10, "load": 3, "words": 4, "multiple": 1, "branch": 2, "not_taken": 5}
+    assert Counts({}, one, 7).cycles(50) == 10 + 2 * 3 + 4 + 1 + 2 * 2 + 5 + 7 * 50
+    assert Counts(one, {}, 0).cycles(50, firmware=2) == 2 * 30
+    with pytest.raises(KeyError):
+        cycles.table({"divide": 1})
+
+
+def test_counts_between_two_positions_lie_on_a_line():
+    by = {10: Counts({"other": 100}, {"load": 0}, 5), 20: Counts({"other": 200}, {"load": 10}, 5)}
+    assert counted.at(by, 10) == Counts({"other": 100.0}, {"load": 0.0}, 5.0)
+    assert counted.at(by, 15) == Counts({"other": 150.0}, {"load": 5.0}, 5.0)
+    assert counted.at(by, 40).firmware["other"] == pytest.approx(400)
+
+
+def test_a_mean_is_over_the_tokens_that_see_so_many():
+    by = {1: Counts({}, {"other": 1}, 0), 101: Counts({}, {"other": 101}, 0)}
+    assert model._mean(by, 1, 101, 1000).cycles(0) == pytest.approx(51)
+    assert model._mean(by, 1, 1, 1000).cycles(0) == pytest.approx(1)
+    # 50 tokens on the way to position 50, 50 that see as much as the last of them.
+    assert model._mean(by, 1, 100, 50).cycles(0) == pytest.approx((25.5 * 50 + 50 * 50) / 100)
+    assert model._mean(by, 90, 10, 50).cycles(0) == pytest.approx(50)
+
+
+def test_a_smaller_window_is_faster_and_a_prompt_takes_time():
+    whole = model.pace(PICO, SHAPE, "int8")
+    short = model.pace(PICO, SHAPE, "int8", window=60)
+    asked = model.pace(PICO, SHAPE, "int8", prompt_tokens=40)
+    assert short.tokens_per_s > 1.05 * whole.tokens_per_s
+    assert asked.first_word_s == pytest.approx(whole.first_word_s + 40 / asked.prompt_tokens_per_s)
+    assert asked.tokens_per_s < whole.tokens_per_s
+    assert whole.model_place == "in place"
+
+
+def test_a_faster_clock_is_slower_by_what_the_flash_is_then():
+    assert cycles.miss_cycles(125e6) == cycles.miss_cycles(200e6) == 50
+    assert cycles.miss_cycles(270e6) == 100
+    slow, fast = (model.pace(PICO, SHAPE, "int8", clock_hz=hz) for hz in (125_000_000, 200_000_000))
+    assert fast.tokens_per_s == pytest.approx(1.6 * slow.tokens_per_s)
+    assert "200 MHz" in fast.note
+
+
+def test_there_is_no_figure_where_nothing_was_counted():
+    other = model.pace(boards.load("esp32"), SHAPE, "int8")
+    assert other.tokens_per_s is None
+    assert "has not" in other.note
+    unknown = model.pace(PICO, replace(SHAPE, hidden=SHAPE.hidden + 1), "int8")
+    assert unknown.figures()["first_word_s"] is None
+    assert "was not counted" in unknown.rows()[0][1]
+
+
+@pytest.mark.parametrize("name", shipped.NAMES)
+def test_models_that_ship_have_figures(name):
+    assert model.pace(PICO, Image.read(shipped.image(name)).config, "int8").tokens_per_s > 10
+
+
+def test_renewing_keeps_what_was_measured(tmp_path):
+    path = tmp_path / "counts.json"
+    path.write_text(counted.PATH.read_text())
+    text = counted.renewed({}, path)
+    path.write_text(text)
+    assert counted.renewed({}, path) == text
+    assert '"kernels": [' in text
+    assert counted.key(SHAPE, "int8", counted.THEN) in text
+    assert counted.NOW not in text
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(
+    not (shutil.which("qemu-system-arm") and shutil.which("gcc") and shutil.which("arm-none-eabi-gcc")),
+    reason="no emulator",
+)
+def test_instructions_of_a_kernel_are_counted_by_class(tmp_path):
+    from kvlab.cost import count
+
+    script = tmp_path / "known.py"
+    script.write_text(KNOWN)
+    before, after, empty = count.marks(script, [], b"\0" * 64)
+    one, none = count.between(before, after), count.between(after, empty)
+    found = {name: one.kernels[name] - none.kernels[name] for name in CYCLES}
+    # 100 rounds: a load of flash, a store, two of arithmetic, a branch that is taken 99 times.
+    assert found["load"] == 100
+    assert found["store"] == 100
+    assert found["branch"] == 99
+    assert found["not_taken"] == 1
+
+
+KNOWN = """
+import micropython
+
+@micropython.viper
+def mark():
+    ptr32(0x40001008)[0] = 0
+
+@micropython.asm_thumb
+def loop(r0, r1):
+    mov(r2, 100)
+    label(AGAIN)
+    ldr(r3, [r0, 0])
+    str(r3, [r1, 0])
+    add(r4, 1)
+    sub(r2, 1)
+    bne(AGAIN)
+
+@micropython.asm_thumb
+def nothing(r0, r1):
+    mov(r2, 100)
+
+x = bytearray(8)
+mark()
+loop(x, x)
+mark()
+nothing(x, x)
+mark()
+"""

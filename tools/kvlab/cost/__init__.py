@@ -1,0 +1,1 @@
+"""What the stories app takes on an RP2040, from counted instructions: cycles, seconds, tokens/s."""

@@ -1,0 +1,28 @@
+"""The table that the modelled figures of a Raspberry Pi Pico stand on: instructions by class."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kvlab.docs.registry import Cost, Producer, named, needs_firmware
+from kvlab.docs.tolerance import INSTRUCTIONS
+
+TABLE = "tools/kvlab/cost/counts.json"
+
+
+def _counts(_wanted: Collection[str]) -> Mapping[str, bytes]:
+    from kvlab.cost import count, counted
+
+    return {TABLE: counted.renewed(count.entries()).encode()}
+
+
+PRODUCERS = (
+    Producer(
+        "counts",
+        "kvlab docs --write counts",
+        Cost.LONG,
+        named(TABLE, tolerance=INSTRUCTIONS),
+        _counts,
+        needs_firmware,
+    ),
+)
