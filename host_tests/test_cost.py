@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 
 import pytest
 
-from kvlab import boards, shipped
+from kvlab import boards, cli, shipped
 from kvlab.cost import counted, cycles, fit, model
 from kvlab.cost.cycles import CYCLES, Counts
 from kvlab.models.image import Image
@@ -105,7 +106,7 @@ def test_there_is_no_figure_where_nothing_was_counted():
     assert "has not" in other.note
     unknown = model.pace(PICO, replace(SHAPE, hidden=SHAPE.hidden + 1), "int8")
     assert unknown.figures()["first_word_s"] is None
-    assert "was not counted" in unknown.rows()[0][1]
+    assert "was not counted" in unknown.note
 
 
 @pytest.mark.parametrize("name", shipped.NAMES)
@@ -122,6 +123,42 @@ def test_renewing_keeps_what_was_measured(tmp_path):
     assert '"kernels": [' in text
     assert counted.key(SHAPE, "int8", counted.THEN) in text
     assert counted.NOW not in text
+
+
+def test_the_plan_and_the_story_say_the_same(tmp_path, capsys):
+    """Keys that others read."""
+    from kvlab import story
+    from kvlab.story import Telling
+
+    seen = {"policy": "window", "codec": "int8", "tokens": 260, "prompt_tokens": 1, "window": 256, "sinks": 4}
+    image = Image.read(shipped.image("stories")).data
+    told = story.paced(PICO, image, Telling(), seen).figures()
+    assert told == model.pace(PICO, SHAPE, "int8").figures()
+    assert told.keys() >= {"tokens_per_s", "first_word_s", "prompt_tokens_per_s", "model_place"}
+    path = tmp_path / "plan.json"
+    words = ["plan", "--model", "stories", "--board", "rp2040", "--tokens", "260", "--window", "256"]
+    assert cli.main([*words, "--json", str(path)]) == 0
+    assert "modelled" in capsys.readouterr().out
+    found = json.loads(path.read_text())
+    assert {key: found[key] for key in told} == told
+
+
+@pytest.mark.parametrize(
+    ("asked", "seen"),
+    [
+        ({"kernels": "viper"}, {}),
+        ({"policy": "lru-peak"}, {"policy": "lru-peak"}),
+        ({}, {"codec": ["int8", "int4"]}),
+    ],
+)
+def test_a_story_otherwise_than_counted_has_no_figure(asked, seen):
+    from kvlab import story
+
+    usual = {"policy": "window", "codec": "int8", "tokens": 40, "prompt_tokens": 1, "window": 256, "sinks": 4}
+    image = Image.read(shipped.image("stories")).data
+    found = story.paced(PICO, image, story.Telling(**asked), {**usual, **seen})
+    assert found.tokens_per_s is None
+    assert found.note.startswith("no figure: ")
 
 
 @pytest.mark.exhaustive

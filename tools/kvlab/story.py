@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from commandline.errors import BadInput, FellShort
 from kvlab import element_types, emulators, paths
 from kvlab.boards import Board
+from kvlab.cost.model import Pace, pace
 from unix_port import launcher
 
 _COMPLAINT = "stories: error: "
@@ -76,7 +77,7 @@ class Told:
 def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) -> Told:
     """Tell a story with the model `image` on `board`, as `run` does."""
     seen, report = run(board, image, telling, stream=stream)
-    figures = _figures(board, seen, report)
+    figures = {**_figures(board, seen, report), **paced(board, image, telling, seen).figures()}
     return Told({**figures, "notes": notes(telling, seen, seen["context"])}, report)
 
 
@@ -97,6 +98,25 @@ def run(
         _judge(report, telling)
         seen: dict[str, Any] = json.loads((place / _FIGURES).read_text())
     return seen, report
+
+
+def paced(board: Board, image: bytes, telling: Telling, seen: Mapping[str, Any]) -> Pace:
+    """What a run of `telling`, of which the app has said `seen`, would take on the board itself, modelled."""
+    from kvlab.models.image import Header
+
+    if seen["policy"] != RING:
+        return Pace(note=f"no figure: policy {seen['policy']} was not counted")
+    if telling.kernels not in (None, "thumb"):
+        return Pace(note=f"no figure: kernels {telling.kernels} were not counted")
+    return pace(
+        board,
+        Header.unpack(image),
+        seen["codec"],
+        tokens=seen["tokens"],
+        prompt_tokens=max(0, seen["prompt_tokens"] - 1),  # the token that starts a story is in the start
+        window=seen["window"],
+        sinks=seen["sinks"],
+    )
 
 
 def in_heap(board: Board, image: bytes, telling: Telling, heap_bytes: int) -> dict[str, Any] | None:

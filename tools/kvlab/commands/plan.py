@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from commandline.errors import BadInput, FellShort
 from kvlab import boards, options, output, profiles, story
+from kvlab.cost.model import Pace, pace, rows_of
 from kvlab.element_types import NAMES
 from kvlab.plan import planner, targets
 from kvlab.plan.planner import MOST_TOKENS as MOST
@@ -98,7 +101,8 @@ def command(
     """Plan the KV cache of a model on a board or a level of hardware.
 
     Sizes come from the cache's own geometry, to the byte. The speed is what the memories could
-    feed, an upper bound: interpreters and small processors stay far below it.
+    feed, an upper bound: interpreters and small processors stay far below it. For a Raspberry Pi Pico
+    tokens/s are also modelled, from counted instructions.
     Exit status: 0 it fits, 1 it does not, 2 bad input.
     """
     from kvlab.plan import models
@@ -144,9 +148,12 @@ def command(
         found.warnings.append(fewer)
     if not found.fits:
         found.advice += _others(found)
-    show(found)
+    modelled = _pace(found)
+    show(found, modelled)
     if json_path is not None:
-        output.write_json(json_path, found.figures(), codec=question.codec, weights=question.weights)
+        output.write_json(
+            json_path, {**found.figures(), **modelled}, codec=question.codec, weights=question.weights
+        )
     if not found.fits:
         raise FellShort(found.verdict)
 
@@ -184,8 +191,21 @@ def _profile(name: str) -> targets.Target:
     return targets.of_profile(profiles.load(name))
 
 
-def show(found: planner.Plan) -> None:
-    """The plan as tables."""
+def _pace(found: planner.Plan) -> dict[str, Any]:
+    """What a story on the board would take, modelled: figures of a Pace; {} with a profile."""
+    q, board = found.question, found.target.board
+    if board is None:
+        return {}
+    if not found.fits:
+        return Pace(note="no figure: it does not fit").figures()
+    if q.batch > 1 or q.policy is not None or q.window is None:
+        return Pace(note="no figure: counted for one story with a window, without --policy").figures()
+    made = pace(board, found.model, q.codec, tokens=max(1, q.tokens), window=q.window, sinks=q.kept_sinks)
+    return made.figures()
+
+
+def show(found: planner.Plan, modelled: Mapping[str, Any]) -> None:
+    """The plan as tables. modelled: figures of a Pace."""
     q, t, m, one = found.question, found.target, found.model, found.need
     asked = f"{q.tokens:,} tokens, {q.codec}"
     if q.window is not None:
@@ -212,6 +232,7 @@ def show(found: planner.Plan) -> None:
             f"at most {_rate(found.tokens_per_s)} tokens/s"
             + (f", {_rate(found.tokens_per_s / q.batch)} tokens/s a request" if q.batch > 1 else ""),
         ),
+        *(rows_of(modelled) if modelled else []),
     ]
     output.table("", rows)
     output.table(

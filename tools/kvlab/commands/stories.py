@@ -12,6 +12,7 @@ import click
 from commandline.errors import BadInput
 from kvlab import options, output, paths, shipped, story
 from kvlab.boards import Board
+from kvlab.cost.model import rows_of
 from kvlab.element_types import NAMES
 from kvlab.options import Decimal
 
@@ -333,6 +334,7 @@ def show(board: Board, told: story.Told) -> None:
             "told",
             f"{f['tokens']:,} tokens in {f['seconds']:.2f} s on this machine, {f['kernels']} kernels",
         ),
+        *rows_of(f),
         (
             "KV cache",
             f"{output.size(f['kv_bytes'])} visible, {output.size(f['buffer_bytes'])} in all",

@@ -16,6 +16,7 @@ from kvlab.cost.cycles import Counts
 
 IN_PLACE = "in place"
 CHIP = "RP2040"
+USUAL_PROMPT = 40  # tokens
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,6 @@ class Pace:
             "modelled": self.note,
         }
 
-    def rows(self) -> list[tuple[str, str]]:
-        """For a table."""
-        if self.tokens_per_s is None:
-            return [("modelled", self.note)]
-        prompt = f", prompt {self.prompt_tokens_per_s:.1f} tokens/s" if self.prompt_tokens_per_s else ""
-        return [
-            (
-                "modelled",
-                f"{self.tokens_per_s:.1f} tokens/s, first word after {self.first_word_s:.1f} s{prompt};"
-                f" {self.note}",
-            )
-        ]
-
 
 def pace(
     board: Board,
@@ -63,7 +51,8 @@ def pace(
     sinks: int = 4,
     clock_hz: int | None = None,
 ) -> Pace:
-    """Of a story of so many tokens behind a prompt of so many. shape: has the fields counted.SHAPE."""
+    """Of a story of so many tokens behind a prompt of so many, which is read but not encoded here; without
+    one its tokens/s are of a usual one. shape: has the fields counted.SHAPE."""
     if board.chip != CHIP:
         return Pace(note=f"no figure: counted for the Cortex-M0+ of an {CHIP}, which {board.title} has not")
     clock = clock_hz or board.machine.clock_hz
@@ -74,7 +63,7 @@ def pace(
     most = window + sinks - 1
     first = prompt_tokens + 1  # the token that starts a story is read before any other
     told = _mean(entry.token, first, tokens, most).cycles(miss)
-    read = _mean(entry.prompt, 1, prompt_tokens or first, most).cycles(miss)
+    read = _mean(entry.prompt, 1, prompt_tokens or USUAL_PROMPT, most).cycles(miss)
     begun = entry.start.cycles(miss) + prompt_tokens * read
     return Pace(
         clock / told,
@@ -82,8 +71,22 @@ def pace(
         clock / read,
         IN_PLACE,
         int(clock),
-        f"{clock / 1e6:g} MHz, the model in flash and read {IN_PLACE}, {miss:g} cycles a miss of its cache",
+        f"{clock / 1e6:g} MHz, the fastest kernels, the model in flash and read {IN_PLACE}, {miss:g} cycles a"
+        " miss of the flash's cache",
     )
+
+
+def rows_of(f: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """For a table: figures of a Pace, or among others."""
+    if f["tokens_per_s"] is None:
+        return [("modelled", f["modelled"])]
+    return [
+        (
+            "modelled",
+            f"{f['tokens_per_s']:.1f} tokens/s, first word after {f['first_word_s']:.1f} s, a prompt's"
+            f" {f['prompt_tokens_per_s']:.1f} tokens/s: {f['modelled']}",
+        )
+    ]
 
 
 def _mean(by_position: Mapping[int, Counts], first: int, n: int, most: int) -> Counts:

@@ -1,0 +1,54 @@
+"""What a story takes on a Raspberry Pi Pico, modelled, and how far the model is off."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kvlab import boards, shipped
+from kvlab.docs.registry import Cost, Producer, named
+
+BOARD = "rp2040"
+
+
+def _pace(_wanted: Collection[str]) -> Mapping[str, str]:
+    from kvlab.cost import fit, model
+    from kvlab.models.image import Image
+
+    board = boards.load(BOARD)
+    shape = Image.read(shipped.image(shipped.NAMES[0])).config
+    whole = model.pace(board, shape, "int8")
+    lines = fit.compare(shape)
+    header = (
+        "position",
+        *(f"{kind}, {miss} cycles a miss" for miss in (0, 50) for kind in ("measured", "modelled")),
+    )
+    rows = [header, ("---:",) * len(header)]
+    for position in sorted({line.position for line in lines}):
+        of = {line.miss_cycles: line for line in lines if line.position == position}
+        rows.append(
+            (
+                str(position),
+                *(
+                    f"{cycles / 1e6:.2f} M"
+                    for line in (of[0], of[50])
+                    for cycles in (line.measured, line.modelled)
+                ),
+            )
+        )
+    return {
+        "pace": f"{whole.tokens_per_s:.1f} tokens/s, first word after {whole.first_word_s:.1f} s, a prompt's"
+        f" {whole.prompt_tokens_per_s:.1f} tokens/s",
+        "pace_error": f"{100 * max(abs(line.error) for line in lines):.1f} %",
+        "pace_positions": "\n".join(f"| {' | '.join(row)} |" for row in rows),
+    }
+
+
+PRODUCERS = (
+    Producer(
+        "pace",
+        "kvlab stories --board rp2040 --tokens 260 --greedy",
+        Cost.CHEAP,
+        named("pace", "pace_error", "pace_positions"),
+        _pace,
+    ),
+)
