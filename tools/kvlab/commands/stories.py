@@ -167,6 +167,7 @@ def command(
 ) -> None:
     """Tell a story on an emulated BOARD with a model, its KV cache in mpy_kv.
 
+    What a Raspberry Pi Pico itself would take, the model read in place, is modelled from counts.
     Exit status: 0 told, 1 it failed, does not fit the board, or one of --requests is not what it is
     alone, 2 bad input.
     """

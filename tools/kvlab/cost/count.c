@@ -1,7 +1,8 @@
 /* A plugin of qemu-system-arm: instructions by class, and what a flash cache would miss.
 
    A store to MARK writes a line with all counts so far to the file of the option out=. Counted apart: code
-   below the option firmware_end=, and above it that in the heap (kernels, native code). A block of translated code counts
+   below the option firmware_end=, that of its memcpy from copy_at= to copy_end=, and what lies above, in the
+   heap (kernels, native code). Between two stores to PAUSE no instruction counts. A block of translated code counts
    as a whole when it is entered, so that a mark is right to within a block. Only what is used of the
    emulator's plugin interface, version 1, is declared here: Debian ships no header of it. */
 
@@ -30,14 +31,15 @@ extern unsigned char qemu_plugin_mem_is_store(uint32_t);
 API int qemu_plugin_version = 1;
 
 #define MARK 0x40001008u
+#define PAUSE 0x4000100Cu
 #define FLASH_AT 0x21000000u
 #define FLASH_END 0x22000000u
 
 enum { OTHER, LOAD, STORE, MULTIPLE, WORDS, POP_PC, BRANCH, NOT_TAKEN, CALL, RETURN, CLASSES };
-enum { FIRMWARE, KERNELS, REGIONS };
+enum { FIRMWARE, KERNELS, COPIES, REGIONS };
 static const char *const names[CLASSES] = {
     "other", "load", "store", "multiple", "words", "pop_pc", "branch", "not_taken", "call", "return"};
-static const char *const regions[REGIONS] = {"firmware", "kernels"};
+static const char *const regions[REGIONS] = {"firmware", "kernels", "copies"};
 
 typedef struct {
     uint32_t at, end;
@@ -48,7 +50,8 @@ typedef struct {
 static uint64_t counts[REGIONS][CLASSES];
 static uint64_t code_misses, data_misses, model_misses, model_reads;
 static block_t *last;
-static uint32_t firmware_end;
+static uint32_t firmware_end, copy_at, copy_end;
+static int paused;
 static FILE *out;
 
 /* 16 KiB, two ways, lines of 8 bytes, the older way replaced. */
@@ -169,15 +172,17 @@ static int classify(const uint8_t *code, size_t size, uint16_t *n)
 static void entered(unsigned cpu, void *data)
 {
     block_t *b = data;
-    if (last && last->conditional && b->at == last->end) {
+    if (last && !paused && last->conditional && b->at == last->end) {
         counts[last->region][BRANCH]--;
         counts[last->region][NOT_TAKEN]++;
     }
     last = b;
+    if (paused)
+        return;
     uint64_t *sum = counts[b->region];
     for (int i = 0; i < CLASSES; i++)
         sum[i] += b->n[i];
-    if (b->region == FIRMWARE)
+    if (b->region != KERNELS)
         for (uint32_t at = b->at & ~7u; at < b->end; at += 8)
             code_misses += missed(at);
 }
@@ -186,6 +191,8 @@ static void accessed(unsigned cpu, uint32_t info, uint64_t address, void *data)
 {
     uint32_t at = address;
     if (qemu_plugin_mem_is_store(info)) {
+        if (at == PAUSE)
+            paused = !paused;
         if (at != MARK || !out)
             return;
         fprintf(out, "{");
@@ -214,7 +221,9 @@ static void translated(id_t64 id, struct qemu_plugin_tb *tb)
     block_t *b = calloc(1, sizeof *b); /* as long as the emulator lives: the block may run at any time */
     size_t n = qemu_plugin_tb_n_insns(tb);
     b->at = b->end = (uint32_t)qemu_plugin_tb_vaddr(tb);
-    b->region = b->at < firmware_end ? FIRMWARE : KERNELS;
+    b->region = b->at >= firmware_end ? KERNELS : FIRMWARE;
+    if (b->at >= copy_at && b->at < copy_end)
+        b->region = COPIES;
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         size_t size = qemu_plugin_insn_size(insn);
@@ -232,6 +241,10 @@ API int qemu_plugin_install(id_t64 id, const info_t *info, int argc, char **argv
             out = fopen(argv[i] + 4, "w");
         else if (!strncmp(argv[i], "firmware_end=", 13))
             firmware_end = strtoul(argv[i] + 13, NULL, 0);
+        else if (!strncmp(argv[i], "copy_at=", 8))
+            copy_at = strtoul(argv[i] + 8, NULL, 0);
+        else if (!strncmp(argv[i], "copy_end=", 9))
+            copy_end = strtoul(argv[i] + 9, NULL, 0);
     qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
     return out && firmware_end ? 0 : -1;
 }

@@ -1,6 +1,7 @@
 """The table of counts by the shape of a model, which `kvlab docs --write counts` renews: counts.json.
 
-Beside the code of this tree it has that of the tree on which cycles were measured (measured.json).
+Beside the code of this tree it has that of the tree on which cycles were measured (measured.json): commit
+f276be2, also with the model as a file, by marks.py on firmware built with MICROPY_VFS_LFS2. These stay.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Entry:
     start: Counts
     token: Mapping[int, Counts]
     prompt: Mapping[int, Counts]
+    file: Mapping[int, Counts]  # a token where the model is a file on littlefs; empty where not counted
 
 
 def key(shape: Any, codec: str, code: str = NOW) -> str:
@@ -105,10 +107,14 @@ def _entry(found: Mapping[str, Any]) -> Entry:
         _counts(found["start"]),
         {int(place): _counts(n) for place, n in found["token"].items()},
         {int(place): _counts(n) for place, n in found["prompt"].items()},
+        {int(place): _counts(n) for place, n in found.get("file", {}).items()},
     )
 
 
 def _counts(found: Mapping[str, Any]) -> Counts:
     return Counts(
-        dict(zip(CYCLES, found["firmware"])), dict(zip(CYCLES, found["kernels"])), float(found["misses"])
+        dict(zip(CYCLES, found["firmware"])),
+        dict(zip(CYCLES, found["kernels"])),
+        float(found["misses"]),
+        float(found.get("copied", 0)),
     )

@@ -18,23 +18,15 @@ def _pace(_wanted: Collection[str]) -> Mapping[str, str]:
     shape = Image.read(shipped.image(shipped.NAMES[0])).config
     whole = model.pace(board, shape, "int8")
     lines = fit.compare(shape)
-    header = (
-        "position",
-        *(f"{kind}, {miss} cycles a miss" for miss in (0, 50) for kind in ("measured", "modelled")),
-    )
-    rows = [header, ("---:",) * len(header)]
+    runs = [(place, miss) for place in (fit.IN_PLACE, fit.FILE) for miss in (0, 50)]
+    rows = [
+        ("position", *(f"{place}, {miss} cycles a miss" for place, miss in runs)),
+        ("---:",) * (1 + len(runs)),
+    ]
+    by = {(line.place, line.miss_cycles, line.position): line for line in lines}
     for position in sorted({line.position for line in lines}):
-        of = {line.miss_cycles: line for line in lines if line.position == position}
-        rows.append(
-            (
-                str(position),
-                *(
-                    f"{cycles / 1e6:.2f} M"
-                    for line in (of[0], of[50])
-                    for cycles in (line.measured, line.modelled)
-                ),
-            )
-        )
+        found = [by[(place, miss, position)] for place, miss in runs]
+        rows.append((str(position), *(f"{x.measured / 1e6:.2f} M, {x.modelled / 1e6:.2f} M" for x in found)))
     return {
         "pace": f"{whole.tokens_per_s:.1f} tokens/s, first word after {whole.first_word_s:.1f} s, a prompt's"
         f" {whole.prompt_tokens_per_s:.1f} tokens/s",
