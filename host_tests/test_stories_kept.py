@@ -417,13 +417,18 @@ def test_the_report_says_what_compress_did_and_which_kernels_allocate(
     f |= {"policy": "lfu", "window": 9, "sinks": 0, "evicted_tokens": 3, "compressed_tokens": 3}
     f |= {"position": 6, "context_tokens": 512, "heap_live_bytes": 4, "heap_limit_bytes": 5}
     f |= {"codec": "float32", "cache_kernels": "plain", "alloc_bytes_per_token": 7, "notes": []}
+    f |= {"tokens_per_s": None, "modelled": "no figure: not counted"}
     stories.show(boards.load("rp2040"), story.Told(f, SimpleNamespace()))
     shown = capsys.readouterr().out
+    assert "no figure: not counted" in shown
     assert "3 tokens dropped once the prompt was read" in shown
     assert "7 B, by plain kernels" in shown
     f |= {"compressed_tokens": None, "codec": ["int8", "sparse"], "alloc_bytes_per_token": 0}
+    f |= {"tokens_per_s": 25.31, "first_word_s": 8.4, "prompt_tokens_per_s": 28.1, "modelled": "125 MHz"}
     stories.show(boards.load("rp2040"), story.Told(f, SimpleNamespace()))
     shown = capsys.readouterr().out
+    pace = "25.3 tokens/s, first word after 8.4 s, a prompt's 28.1 tokens/s: 125 MHz"
+    assert pace in " ".join(shown.split())
     assert "compressed" not in shown
     assert "element types" in shown
     assert "by plain kernels" not in shown
