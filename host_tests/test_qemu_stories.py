@@ -37,6 +37,9 @@ OF_A_RUN = {
     "cache_kernels",
 }
 
+# Modelled for an RP2040's core: of another there is no figure.
+MODELLED = {"tokens_per_s", "first_word_s", "prompt_tokens_per_s", "model_place"}
+
 
 @pytest.fixture(scope="module", autouse=True)
 def firmware_is_there() -> None:
@@ -63,8 +66,11 @@ def test_the_command_says_what_it_says_for_a_pico(tmp_path: Path, capfd) -> None
     for name, figures in told.items():
         assert figures["settings"]["board"] == name
         figures["settings"] = {k: v for k, v in figures["settings"].items() if k not in OF_A_RUN}
-    same = told["rp2040"].keys() - OF_A_RUN
+    same = told["rp2040"].keys() - OF_A_RUN - MODELLED - {"modelled"}
     assert {key: told["qemu_arm"][key] for key in same} == {key: told["rp2040"][key] for key in same}
+    assert all(told["rp2040"][key] and told["qemu_arm"][key] is None for key in MODELLED)
+    assert told["rp2040"]["modelled"].startswith(f"{PICO.machine.clock_hz // 10**6} MHz, ")
+    assert told["qemu_arm"]["modelled"].startswith("no figure: ")
     assert told["qemu_arm"]["alloc_bytes_per_token"] == 0
     assert told["qemu_arm"]["kernels"] == sets("boards/apps/stories")[0]
     assert told["qemu_arm"]["instructions"] > 0
