@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from kvlab.element_types import HELD, USUAL
 from kvlab.models.image import Image
 from qemu_port import machines
 from qemu_port.board import Qemu
-from unix_port import compiled
+from unix_port import compiled, processes
 
 POSITIONS = (1, 3, 16, 32, 64, 96, 128, 160, 192, 224, 255, 256, 258)
 WINDOW, SINKS = 256, 4
@@ -36,7 +35,7 @@ def plugin(folder: Path) -> Path:
         raise BadInput("no gcc here; on Debian: apt-get install gcc")
     made = folder / "count.so"
     command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(_PLUGIN)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = processes.run(command, capture_output=True, text=True)
     if done.returncode:
         raise BadInput(f"{_PLUGIN.name} does not compile: {done.stderr.strip()[:200]}")
     return made
