@@ -48,6 +48,13 @@ KNOWN = {
         for port in STUBS
         for file in ("int4_blocks/blocks", "paged/pages")
     },
+    **{
+        (port, "mpy_kv/kernels/derived_kernels.py", f'"None" has no attribute "{name}"'): (
+            "a Variant's base is a family; None is what other families have"
+        )
+        for port in STUBS
+        for name in ("plain", "_found")
+    },
     **{(port, "mpy_kv/cpython.py", 'module named "ctypes"'): "runs under CPython alone" for port in STUBS},
     **{
         (port, f"boards/apps/bench/{file}", part): why
@@ -56,6 +63,8 @@ KNOWN = {
             ("products.py", 'module named "instructions"', "its ImportError is caught"),
             ("tokens.py", 'module named "instructions"', "its ImportError is caught"),
             ("steps.py", 'module named "instructions"', "runs on the emulated board alone"),
+            ("first_word.py", 'module named "instructions"', "runs on the emulated board alone"),
+            ("marks.py", 'incompatible type "Flash"', "a block device is whatever has its methods"),
             ("choices.py", 'module named "instructions"', "runs on the emulated board alone"),
             ("parts.py", 'module named "exact"', "runs on the emulated board alone"),
             ("tally.py", 'module named "exact"', "runs on the emulated board alone"),
