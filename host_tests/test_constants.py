@@ -46,7 +46,7 @@ def constants(file: str) -> dict[str, int]:
 
 OTHERS = {
     "admission/admission.py": {"_WRAP": (1 << 30) - 1},
-    "attention.py": {"_MASK": 0x00FF00FF},
+    "heads.py": {"_MASK": 0x00FF00FF},
     "token_eviction/cache.py": {"_END": 1 << 29},
     "int4_blocks/cache.py": {"_BLOCK": 16, "_SHIFT": 4},
     "int4_blocks/blocks.py": {"_BLOCK": 16, "_SHIFT": 4},

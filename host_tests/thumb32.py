@@ -69,6 +69,10 @@ def decode(half: int) -> tuple[str, list]:
     if half >> 8 in (0x44, 0x45):
         operands = [Register(half >> 4 & 8 | half & 7), Register(half >> 3 & 15)]
         return ("add high" if half >> 8 == 0x44 else "cmp"), operands
+    if half & 0xFF87 == 0x4780:
+        return "blx", [Register(half >> 3 & 15)]
+    if half & 0xFFF8 == 0x4678:
+        return "mov pc", [low[0]]
     for op, base in encode.BY_REGISTER.items():
         if base == half & 0xFE00:
             return op, [low[0], [low[1], low[2]]]
@@ -235,6 +239,10 @@ def kernel(function: ast.FunctionDef) -> Callable[..., int]:
             elif op == "bx":
                 at = (r[operands[0]] - CODE) // 2
                 assert 0 < at <= len(code), f"a jump to {r[operands[0]]:#x}"
+            elif op == "blx":
+                raise AssertionError("a call of another kernel: this runs one")
+            elif op == "mov pc":
+                r[operands[0]] = CODE - 1 + 2 * (at - 1) + 4  # what is in front has an instruction each
             elif op == "b" or (op[0] == "b" and op != "bic"):
                 if op == "b" or core.holds(op[1:3]):
                     at = labels[operands[0]]

@@ -34,6 +34,7 @@ if _port.MICROPYTHON and not _port.EMITTER:
             "pools.slab",
             "pools.slab_region",
             "value_runs",
+            "heads",
             "attention",
             "sequence",
             "cache",

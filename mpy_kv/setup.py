@@ -4,6 +4,11 @@ Transient (mpy_kv/transient.py), for a cache is constructed once. Allocates the 
 pool and a few small arrays. Raises BadArgument before anything is allocated that the caller could see.
 """
 
+try:
+    from micropython import const
+except ImportError:
+    from .cpython import const
+
 from array import array
 
 from . import kernels as kernel_sets
@@ -14,7 +19,50 @@ from .geometry import CODECS, MAX_BYTES, MAX_VISIBLE, Geometry
 from .pools.fixed import FixedPool
 from .transient import load_module
 
-P = load_module("mpy_kv.kernels.params")
+# fields: attend, run, v_run, encode, layer
+_ROW = const(2)
+_SLICES = const(3)
+_WIDTH = const(4)
+_SCALE_STRIDE = const(9)
+_SCORES = const(10)
+_DOTS = const(11)
+_KSCALE = const(12)
+_VSCALE = const(13)
+_SCALE_ROW = const(14)
+_UNITS = const(15)
+_SUMS = const(16)
+_LOG_SCALE = const(26)
+_LOG_EXP = const(27)
+_V_BIAS = const(28)
+_SLICE_WIDTH = const(31)
+_HEAD_DIM = const(32)
+_QUERY_BYTES = const(33)
+_MASK31 = const(36)
+_HEADS = const(37)
+_QUERY_SET = const(38)
+_V_ROW = const(39)
+_V_WIDTH = const(40)
+_V_RUNS = const(41)
+_QUERIES = const(44)
+_RUN = const(45)
+_RUN_WORDS = const(4)
+_V_RUN_WORDS = const(2)
+_E_COUNT = const(3)
+_E_GROUP = const(4)
+_E_WIDTH = const(5)
+_E_SLICES = const(6)
+_E_STRIDE = const(7)
+_E_MASK31 = const(8)
+_E_K = const(9)
+_E_TABLE = const(21)
+_LAYER_K_SHIFT = const(1)
+_LAYER_V_SHIFT = const(2)
+_LAYER_WORDS = const(3)
+# end of fields
+
+# Of kernels/params.py.
+_BIAS = const(64)
+_DENORMAL = const(10)
 
 
 def parts(geometry, buffer, kv_shift, q_shift, out_shift, kernels):
@@ -111,7 +159,7 @@ def _shifts(name, value, layers, default):
     for s in value:
         if type(s) is not int or s < -31 or s > 31:
             raise BadArgument("%s must be whole numbers in -31..31, got %r" % (name, s))
-    return array("i", [P.BIAS + s for s in value])
+    return array("i", [_BIAS + s for s in value])
 
 
 def layer_blocks(g, arena):
@@ -134,71 +182,76 @@ def attention(g, first, runs=3):
     v_runs = k_bits != v_bits
     # Sparse's av() has three of its own before V's runs, see kernels/sparse.
     own = (g.heads // g.kv_heads * g.query_bytes, g.group, g.v_group_stride) if g.kept else ()
-    at = P.RUN + P.RUN_WORDS * runs
-    a = array("i", [0] * (at + len(own) + (P.V_RUN_WORDS * runs if v_runs else 0)))
+    at = _RUN + _RUN_WORDS * runs
+    a = array("i", [0] * (at + len(own) + (_V_RUN_WORDS * runs if v_runs else 0)))
     for value in own:
         a[at] = value
         at += 1
     if v_runs:
-        a[P.V_RUNS] = 4 * at
-    a[P.ROW] = g.row_bytes
-    a[P.V_ROW] = g.v_row_bytes
-    a[P.V_WIDTH] = g.v_slice_bytes
+        a[_V_RUNS] = 4 * at
+    a[_ROW] = g.row_bytes
+    a[_V_ROW] = g.v_row_bytes
+    a[_V_WIDTH] = g.v_slice_bytes
     # What codes of fewer bits count more often in sums than those of 8 is taken out of results. Of floats the
     # exponent is another than that of int8's scale for the same sums: kernels/float16/plain.py.
     floats = {16: 6, 32: 118}.get(k_bits, 0)
-    a[P.V_BIAS] = 36 + P.DENORMAL + floats + (0 if g.kept or floats else 8 - v_bits)
-    a[P.SLICES] = g.slices
-    a[P.WIDTH] = (g.slice_width + 3) // 4 * 4
-    a[P.SLICE_WIDTH] = g.slice_width
-    a[P.SCALE_STRIDE] = g.scale_stride
-    a[P.SCORES] = first + g.at_scores
-    a[P.DOTS] = first + g.at_dots
-    a[P.KSCALE] = first + g.at_kscale
-    a[P.VSCALE] = first + g.at_vscale
-    a[P.SCALE_ROW] = g.scale_row
-    a[P.UNITS] = first + g.at_units
-    a[P.SUMS] = first + g.at_sums
-    a[P.QUERIES] = first + g.at_queries
-    a[P.QUERY_BYTES] = g.query_bytes
-    a[P.QUERY_SET] = g.query_words
-    a[P.HEADS] = g.heads
-    a[P.HEAD_DIM] = g.head_dim
-    a[P.MASK31] = 0x7FFFFFFF
-    a[P.LOG_SCALE], a[P.LOG_EXP] = _log_scale(g.head_dim)
-    a[P.LOG_EXP] += floats + P.DENORMAL
+    a[_V_BIAS] = 36 + _DENORMAL + floats + (0 if g.kept or floats else 8 - v_bits)
+    a[_SLICES] = g.slices
+    a[_WIDTH] = (g.slice_width + 3) // 4 * 4
+    a[_SLICE_WIDTH] = g.slice_width
+    a[_SCALE_STRIDE] = g.scale_stride
+    a[_SCORES] = first + g.at_scores
+    a[_DOTS] = first + g.at_dots
+    a[_KSCALE] = first + g.at_kscale
+    a[_VSCALE] = first + g.at_vscale
+    a[_SCALE_ROW] = g.scale_row
+    a[_UNITS] = first + g.at_units
+    a[_SUMS] = first + g.at_sums
+    a[_QUERIES] = first + g.at_queries
+    a[_QUERY_BYTES] = g.query_bytes
+    a[_QUERY_SET] = g.query_words
+    a[_HEADS] = g.heads
+    a[_HEAD_DIM] = g.head_dim
+    a[_MASK31] = 0x7FFFFFFF
+    a[_LOG_SCALE], a[_LOG_EXP] = _log_scale(g.head_dim)
+    a[_LOG_EXP] += floats + _DENORMAL
     return a
 
 
 def computing(g, kernels, buffer, codes, a, e, q_shift, out_shift):
     """An Attention of these."""
     v_runs = None
-    if a[P.V_RUNS]:
+    if a[_V_RUNS]:
         from .value_runs import v_runs
-    return Attention(g, kernels, buffer, codes, a, e, v_runs, q_shift, out_shift)
+    one = Attention(g, kernels, buffer, codes, a, e, v_runs, q_shift, out_shift)
+    if getattr(kernels, "caller", None) is None:
+        one.call_by_name()
+    else:
+        load_module("mpy_kv.kernels.calls").use(one, kernels)
+    return one
 
 
 def encoding(g, codes, k_shift, v_shift):
     """The parameters `e`."""
-    e = array("i", [0] * (P.E_TABLE + P.LAYER_WORDS * g.layers))
-    e[P.E_COUNT] = g.width
-    e[P.E_GROUP] = g.group if g.groups else g.head_dim
-    e[P.E_WIDTH] = g.slice_width
-    e[P.E_SLICES] = g.slices
-    e[P.E_STRIDE] = g.scale_stride
-    e[P.E_MASK31] = 0x7FFFFFFF
+    e = array("i", [0] * (_E_TABLE + _LAYER_WORDS * g.layers))
+    e[_E_COUNT] = g.width
+    e[_E_GROUP] = g.group if g.groups else g.head_dim
+    e[_E_WIDTH] = g.slice_width
+    e[_E_SLICES] = g.slices
+    e[_E_STRIDE] = g.scale_stride
+    e[_E_MASK31] = 0x7FFFFFFF
     # Of sparse values int8's encode() stores none.
     most = 0 if g.kept else 7 if CODECS[g.codec][:2] == (8, 4) else 127
     v_head = g.v_group_stride if g.kept else g.v_head_stride
     keys = (0, g.row_bytes, g.codes_bytes, g.slice_bytes, g.head_stride, 127)
     values = (g.plane_bytes, g.v_row_bytes, g.v_codes_bytes, g.v_slice_bytes, v_head, most)
     for i, word in enumerate(keys + values):
-        e[P.E_K + i] = word
+        e[_E_K + i] = word
     for layer in range(g.layers):
-        at = P.E_TABLE + P.LAYER_WORDS * layer
+        at = _E_TABLE + _LAYER_WORDS * layer
         e[at] = codes[layer]
-        e[at + P.LAYER_K_SHIFT] = k_shift[layer]
-        e[at + P.LAYER_V_SHIFT] = v_shift[layer]
+        e[at + _LAYER_K_SHIFT] = k_shift[layer]
+        e[at + _LAYER_V_SHIFT] = v_shift[layer]
     return e
 
 

@@ -24,7 +24,7 @@ class NoCache:
     def append(self, layer, k, v):
         pass
 
-    def attend(self, layer, q, out):
+    def attend(self, layer, q, out, q_sinks=None):
         pass
 
     def commit(self):

@@ -59,6 +59,7 @@ class Blocks(Ring):
         self.kept_from = array("i", [0] * g.layers)
         self.uneven = False
         one.form = self
+        one.call_by_name()  # kernels of the sealed form are none that the assembler's loop knows
         self._one = one
         self._s = s
         self._again = again

@@ -16,6 +16,7 @@ FAMILY = Family(
     __name__,
     __file__[: __file__.rfind("/") + 1],
     ("encode", "query", "scales", "qk", "score", "weights", "av", "emit"),
+    "heads",
 )
 
 NAMES = FAMILY.names

@@ -14,7 +14,7 @@ class Variant(Family):
     "thumb" has the base's, and its own from viper."""
 
     def __init__(self, package, folder, base, codec, own, added=(), assembled=True):
-        Family.__init__(self, package, folder, base.names + added)
+        Family.__init__(self, package, folder, base.names + added, base.caller)
         self._twins = base._twins
         self.base = base
         self._codec = codec
@@ -37,7 +37,9 @@ class Variant(Family):
         return made
 
     def _rest(self, kernels):
-        return {name: getattr(kernels, name) for name in self._others}
+        found = {name: getattr(kernels, name) for name in self._others}
+        found[self.caller] = kernels.caller
+        return found
 
     def _viper(self, skip=()):
         return self._mixed("viper", Family._viper, Family._viper, skip)

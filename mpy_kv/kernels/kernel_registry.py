@@ -12,29 +12,38 @@ from ..port import THUMB, load_native
 from ..transient import load_module, unload_all
 
 
+def _function(functions, name):
+    return functions.get(name) if isinstance(functions, dict) else getattr(functions, name, None)
+
+
 class KernelSet:
     """Functions by name as attributes; `functions`: dict or module. ValueError if one is missing."""
 
     codec = "int8"  # element type of a cache's kernels; Variant makes others
 
-    def __init__(self, name, functions, names):
+    def __init__(self, name, functions, names, caller=""):
         self.name = name
         for key in names:
-            try:
-                f = functions[key] if isinstance(functions, dict) else getattr(functions, key)
-            except (KeyError, AttributeError):
+            f = _function(functions, key)
+            if f is None:
                 raise ValueError("function %s is missing" % key)
             setattr(self, key, f)
+        # What calls the others by the addresses of their code (calls.py); None: they are called by name.
+        self.caller = _function(functions, caller)
 
 
 class Family:
-    """Sets of the kernels `names` in `package` (a dotted name) whose files lie in `folder` (ends in /)."""
+    """Sets of the kernels `names` in `package` (a dotted name) whose files lie in `folder` (ends in /).
+
+    caller: the name of a function of thumb.py, in no other set, that calls kernels by their addresses.
+    """
 
     base = None  # the family that this one builds on, see derived_kernels.py
 
-    def __init__(self, package, folder, names):
+    def __init__(self, package, folder, names, caller=""):
         self.package = package
         self.names = names
+        self.caller = caller
         self.check = package + ".selfcheck"
         self.reasons = {}  # set name -> why it is not used here
         self._folder = folder
@@ -56,7 +65,7 @@ class Family:
         return self._twins[self.package]
 
     def _set_of(self, name, functions):
-        return KernelSet(name, functions, self.names)
+        return KernelSet(name, functions, self.names, self.caller)
 
     def _viper(self, skip=()):
         return load_native(self._folder + "viper.py", self.package, skip)

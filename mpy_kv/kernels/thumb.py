@@ -20,6 +20,12 @@ def qk(r0, r1, r2, r3):
     # r0 codes, r1 mask, r2 r3 r4 r8 query words, r9 result, r10 its end in this run, r11 constant, r12
     # gap
     # Instructions of inner loops: FIRST 28, ADDED 29
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -180,6 +186,7 @@ def qk(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -191,6 +198,12 @@ def score(r0, r1, r2, r3):
     # tokens a turn.
     # r0 dots, r1 scales, r3 tokens left, r6 result, r7 slice, r8 largest, r9 dot shift
     # Instructions of inner loops: FOUR 42, SINGLE 20
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -324,6 +337,7 @@ def score(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -339,6 +353,12 @@ def weights(r0, r1, r2, r3):
     # that is split the first parts', r12 bits of the batch's sum
     # Instructions of inner loops: DIVIDE 8, COPY 4, TOKEN 27, ZERO 3, UNIT 3, BATCHES 3, UP 5, DOWN 6,
     # FOUR 29, FARTHEST 12, PARTS 16
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -822,6 +842,7 @@ def weights(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -832,6 +853,12 @@ def av(r0, r1, r2, r3):
     # codes after the other.
     # r0 codes, r1 weights, r2 mask, r3 weight, r8 r9 r10 r11 two lanes each, r12 gap, lr end of this part
     # Instructions of inner loops: HALF 23, TOKEN 21
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -1128,6 +1155,7 @@ def av(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -1139,6 +1167,12 @@ def emit(r0, r1, r2):
     # r0 sums, r1 result, r4 1 / sum of weights, r8 -CORR, of int16 and r9, half of what is cut, lr end of
     # the sums; int16: r2 last shift down, r6 up, r12 its half, r10 r11 limits; float32: r10 exponent
     # Instructions of inner loops: LOW 4, DIVIDE 8, SHORT 23, MORE 4, ABOVE 5
+    cmp(r2, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -1318,6 +1352,7 @@ def emit(r0, r1, r2):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -1329,6 +1364,12 @@ def scales(r0, r1, r2, r3):
     # LARGEST: r1 largest, r2 scales of the slice, r6 run, r7 runs left; SLICE: r0 scales, r2 result, r6
     # 2^31, r7 exponent, lr end of the run
     # Instructions of inner loops: SCALE 7, MORE 4, TOKEN 19, UP 5
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     data(2, 0xB087)  # sub sp, 28
     data(2, 0x9300)  # str r3, [sp, 0]  a
     data(2, 0x9204)  # str r2, [sp, 16]  which
@@ -1472,6 +1513,7 @@ def scales(r0, r1, r2, r3):
     label(END)
     data(2, 0xB007)  # add sp, 28
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -2301,3 +2343,166 @@ def query(r0, r1, r2, r3):
     mov(r9, r5)
     mov(r10, r6)
     mov(r11, r7)
+
+
+@micropython.asm_thumb
+def heads(r0, r1, r2, r3):
+    # r0 buffer, r1 attend, r2 out, r3 calls
+    # All heads of a layer, which row() of attention.py says how to go through: each kernel is called by
+    # its address, which takes a hundredth of a call from viper.
+    # r4 calls, r5 attend, r6 buffer, r8 out, r9 KV heads left, r10 heads left of this one, r11 those left
+    # that share scales
+    # Instructions of inner loops: SCORES 20, SUMS 33
+    mov(r4, r8)
+    mov(r5, r9)
+    mov(r6, r10)
+    mov(r7, r11)
+    push({r4, r5, r6, r7})
+    mov(r4, r3)
+    mov(r5, r1)
+    mov(r6, r0)
+    mov(r8, r2)
+    ldr(r0, [r4, 36])  # LAYER_AT
+    str(r0, [r5, 20])  # CODES
+    ldr(r1, [r4, 44])  # TO_SCALES
+    add(r1, r1, r0)
+    str(r1, [r5, 28])  # SCALES
+    ldr(r1, [r4, 40])  # TO_VALUES
+    add(r0, r0, r1)
+    str(r0, [r5, 24])  # VCODES
+    ldr(r1, [r4, 48])  # TO_VSCALES
+    add(r0, r0, r1)
+    str(r0, [r5, 32])  # VSCALES
+    ldr(r0, [r4, 68])  # FIRST_QUERY
+    str(r0, [r5, 68])  # QUERY
+    ldr(r0, [r4, 72])  # KV_HEADS
+    mov(r9, r0)
+    mov(r0, 0)
+    str(r0, [r5, 76])  # SLICE
+    label(KV_HEAD)
+    cmp(r0, 0)
+    bne(L1)
+    mov(r0, r6)
+    mov(r1, r6)
+    mov(r2, 0)
+    mov(r3, r5)
+    ldr(r7, [r4, 0])  # CALL_SCALES
+    data(2, 0x47B8)  # blx r7
+    mov(r0, r6)
+    mov(r1, r6)
+    mov(r2, 1)
+    mov(r3, r5)
+    ldr(r7, [r4, 0])  # CALL_SCALES
+    data(2, 0x47B8)  # blx r7
+    ldr(r0, [r4, 80])  # SHARED_SCALES
+    mov(r11, r0)
+    label(L1)
+    ldr(r0, [r4, 76])  # GROUP_HEADS
+    mov(r10, r0)
+    label(HEAD)
+    mov(r0, 0)
+    label(SCORES)
+    str(r0, [r5, 76])  # SLICE
+    mov(r0, r6)
+    mov(r1, r6)
+    mov(r2, 255)
+    lsl(r2, r2, 16)
+    add(r2, 255)
+    mov(r3, r5)
+    ldr(r7, [r4, 4])  # CALL_QK
+    data(2, 0x47B8)  # blx r7
+    mov(r0, r6)
+    mov(r1, r6)
+    mov(r2, 0)
+    mov(r3, r5)
+    ldr(r7, [r4, 8])  # CALL_SCORE
+    data(2, 0x47B8)  # blx r7
+    ldr(r0, [r5, 76])  # SLICE
+    add(r0, 1)
+    ldr(r1, [r5, 12])  # SLICES
+    cmp(r0, r1)
+    blt(SCORES)
+    mov(r0, 0)
+    label(SUMS)
+    str(r0, [r5, 76])  # SLICE
+    ldr(r7, [r4, 12])  # CALL_USES
+    cmp(r7, 0)
+    beq(L2)
+    mov(r0, r6)
+    ldr(r1, [r4, 28])  # POLICY_AT
+    ldr(r2, [r4, 32])  # TABLES_AT
+    mov(r3, r5)
+    data(2, 0x47B8)  # blx r7
+    label(L2)
+    mov(r0, r6)
+    mov(r1, r6)
+    ldr(r2, [r4, 32])  # TABLES_AT
+    mov(r3, r5)
+    ldr(r7, [r4, 16])  # CALL_WEIGHTS
+    data(2, 0x47B8)  # blx r7
+    mov(r0, r6)
+    mov(r1, r6)
+    mov(r2, 255)
+    lsl(r2, r2, 16)
+    add(r2, 255)
+    mov(r3, r5)
+    ldr(r7, [r4, 20])  # CALL_AV
+    data(2, 0x47B8)  # blx r7
+    mov(r0, r6)
+    mov(r1, r5)
+    mov(r2, r8)
+    ldr(r7, [r4, 24])  # CALL_EMIT
+    data(2, 0x47B8)  # blx r7
+    ldr(r0, [r5, 76])  # SLICE
+    add(r0, 1)
+    ldr(r1, [r5, 12])  # SLICES
+    cmp(r0, r1)
+    blt(SUMS)
+    mov(r0, r10)
+    sub(r0, 1)
+    mov(r10, r0)
+    beq(NEXT)
+    ldr(r0, [r4, 64])  # NEXT_QUERY
+    ldr(r1, [r5, 68])  # QUERY
+    add(r1, r1, r0)
+    str(r1, [r5, 68])  # QUERY
+    b(HEAD)
+    label(NEXT)
+    mov(r0, r9)
+    sub(r0, 1)
+    mov(r9, r0)
+    beq(DONE)
+    ldr(r0, [r4, 64])  # NEXT_QUERY
+    ldr(r1, [r5, 68])  # QUERY
+    add(r1, r1, r0)
+    str(r1, [r5, 68])  # QUERY
+    ldr(r0, [r4, 52])  # NEXT_CODES
+    ldr(r1, [r5, 20])  # CODES
+    add(r1, r1, r0)
+    str(r1, [r5, 20])  # CODES
+    ldr(r0, [r4, 56])  # NEXT_VCODES
+    ldr(r1, [r5, 24])  # VCODES
+    add(r1, r1, r0)
+    str(r1, [r5, 24])  # VCODES
+    mov(r0, r11)
+    sub(r0, 1)
+    mov(r11, r0)
+    bne(L3)
+    ldr(r0, [r4, 60])  # NEXT_SCALES
+    ldr(r1, [r5, 28])  # SCALES
+    add(r1, r1, r0)
+    str(r1, [r5, 28])  # SCALES
+    ldr(r0, [r4, 60])  # NEXT_SCALES
+    ldr(r1, [r5, 32])  # VSCALES
+    add(r1, r1, r0)
+    str(r1, [r5, 32])  # VSCALES
+    mov(r0, 0)
+    label(L3)
+    b(KV_HEAD)
+    label(DONE)
+    pop({r4, r5, r6, r7})
+    mov(r8, r4)
+    mov(r9, r5)
+    mov(r10, r6)
+    mov(r11, r7)
+    mov(r0, 0)

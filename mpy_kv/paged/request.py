@@ -73,6 +73,8 @@ class Request(Sequence):
             like.q_shift,
             like.out_shift,
         )
+        one.calls = like.calls  # which row() writes before each use
+        one.heads = like.heads
         Sequence.__init__(self, g, [one] * g.layers, Pages(ledger, base, own, one))
         self.ledger = ledger
         self.row = row

@@ -97,6 +97,7 @@ class BudgetCache(Sequence):
         table = Table(geometry, self.plan, one, own, make.planes(geometry))
         if kind != _BLIND:
             one.probe = table
+            make.watch(one, own, self.plan)
         Sequence.__init__(self, geometry, [one] * geometry.layers, table)
 
     # The step. What a commit changes beside the length is written before, with the length (_SINCE) from

@@ -51,6 +51,11 @@ def kernels(like):
     return tokens.FAMILY.best()
 
 
+def watch(one, own, plan):
+    """Have the heads of an Attention tell uses() of that set what they look at."""
+    load_module("mpy_kv.kernels.calls").watch(one, own.uses, plan)
+
+
 def table(g, kind, peak, recent):
     """(plan, at, (worths, their twin)), see eviction/tokens/plain.py."""
     ring = g.ring_slots

@@ -99,6 +99,37 @@ SPARSE = Table(
     names_end="SPARSE_WORDS",
 )
 
+CALLS = Table(
+    "calls",
+    "What heads() calls and steps through, `calls` of a cache: array('i'). Kernels by the addresses of their"
+    " code, offsets as in ATTEND.",
+    {_KERNELS: ("calls",), "attention.py": ("calls",)},
+    rows("""
+    CALL_SCALES | address | setup | of scales()
+    CALL_QK | address | setup | of qk()
+    CALL_SCORE | address | setup | of score()
+    CALL_USES | address | setup | of a token policy's uses(); 0: none
+    CALL_WEIGHTS | address | setup | of weights()
+    CALL_AV | address | setup | of av()
+    CALL_EMIT | address | setup | of emit()
+    POLICY_AT | address | setup | of what uses() is told
+    TABLES_AT | address | setup | of what weights() and uses() read
+    LAYER_AT | offset | row | codes of the layer, slot 0
+    TO_VALUES | bytes | setup | from a layer's K codes to its V codes
+    TO_SCALES | bytes | setup | from a layer's K codes to their scales
+    TO_VSCALES | bytes | setup | from a layer's V codes to their scales
+    NEXT_CODES | bytes | setup | from a KV head's K codes to the next one's
+    NEXT_VCODES | bytes | setup | from a KV head's V codes to the next one's
+    NEXT_SCALES | bytes | setup | from the scales that KV heads share to the next ones'
+    NEXT_QUERY | bytes | setup | of a query record
+    FIRST_QUERY | offset | setup | the first query record
+    KV_HEADS | heads | setup | of keys and values
+    GROUP_HEADS | heads | setup | of queries, that share a KV head
+    SHARED_SCALES | heads | setup | of keys and values, that share scales
+    """),
+    names_end="CALLS_COUNT",
+)
+
 QUERY = Table(
     "query",
     "A query record of one head: 32-bit words.",
@@ -272,4 +303,4 @@ KIND = Table(
     """),
 )
 
-TABLES = (ATTEND, RUN, V_RUN, SPARSE, QUERY, ENCODE, VECTOR, LAYER, ATTEND4, SEAL, PLAN, KIND)
+TABLES = (ATTEND, RUN, V_RUN, SPARSE, CALLS, QUERY, ENCODE, VECTOR, LAYER, ATTEND4, SEAL, PLAN, KIND)

@@ -6,14 +6,16 @@ from field_tables.table import Table, rows
 
 KERNELS = "boards/apps/stories/kernels/*.py"
 MODEL = "boards/apps/stories/model.py"
+BY_NAME = "boards/apps/stories/by_name.py"
 PLAN = "boards/apps/stories/plan.py"
 SAMPLING = "boards/apps/stories/sampling.py"
+PROGRAMS = "boards/apps/stories/programs.py"
 ENCODING = "boards/apps/stories/encoding/*.py"
 
 EMBED = Table(
     "embed",
     "The parameters `a` of embed(). Destinations are elements of the workspace, offsets bytes of the image.",
-    {KERNELS: ("a",), MODEL: ("a", "*._embed")},
+    {KERNELS: ("a",), MODEL: ("*.embed",), BY_NAME: ("a", "*.embed")},
     rows("""
     ROW_COLUMNS | values | plan | of a row of the embedding
     ROW_CODES | bytes | plan | of its codes, padded
@@ -64,7 +66,7 @@ SWIGLU = Table(
 MATVEC = Table(
     "matvec",
     "The parameters `a` of matvec().",
-    {KERNELS: ("a",), MODEL: ("a", "c"), PLAN: ("m",)},
+    {KERNELS: ("a",), BY_NAME: ("a", "c"), PLAN: ("m",)},
     rows("""
     M_AT | offset | plan | of the first row
     M_ROWS | rows | plan | to multiply
@@ -79,7 +81,7 @@ MATVEC = Table(
 ROPE = Table(
     "rope",
     "The parameters `a` of rope_table().",
-    {KERNELS: ("a",), MODEL: ("*._turn", "*._turn_sinks")},
+    {KERNELS: ("a",), **dict.fromkeys((MODEL, BY_NAME), ("*.turn", "*.turn_sinks"))},
     rows("""
     FREQUENCIES | pairs | plan | of a head
     POSITION | tokens | step | of the token
@@ -118,6 +120,20 @@ ADD = Table(
     ADD_X | element | plan | the one that the other is added to
     ADD_Y | element | plan | the other
     """),
+)
+
+STEP = Table(
+    "step",
+    "A step of run(): 32-bit words. A program is steps and a word 0; the model has one a layer.",
+    {PROGRAMS: ("words",)},
+    rows("""
+    STEP_CALL | address | programs | of a kernel's code
+    STEP_R0 | number | programs | the first argument, of which the first two are addresses
+    STEP_R1 | number | programs | the second
+    STEP_R2 | number | programs | the third, 0 where there is none
+    STEP_R3 | number | programs | the fourth
+    """),
+    names_end="STEP_WORDS",
 )
 
 PICK = Table(
@@ -164,4 +180,4 @@ TEXT = Table(
     names_end="E_FIELDS",
 )
 
-TABLES = (EMBED, VECTOR, NORM, SWIGLU, MATVEC, ROPE, ROTATE, NARROW, ADD, PICK, TEXT)
+TABLES = (EMBED, VECTOR, NORM, SWIGLU, MATVEC, ROPE, ROTATE, NARROW, ADD, STEP, PICK, TEXT)

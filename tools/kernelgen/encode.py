@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-NUMBERS = {"sp": 13, "lr": 14}
+NUMBERS = {"sp": 13, "lr": 14, "pc": 15}
 BY_REGISTER = {"str": 0x5000, "strh": 0x5200, "strb": 0x5400, "ldrsb": 0x5600}
 BY_REGISTER |= {"ldr": 0x5800, "ldrh": 0x5A00, "ldrb": 0x5C00, "ldrsh": 0x5E00}
 EXTEND = {"sxth": 0xB200, "sxtb": 0xB240, "uxth": 0xB280, "uxtb": 0xB2C0}
@@ -62,11 +62,19 @@ def _encode(text: str) -> int:
         return BY_REGISTER[op] | low(found[3]) << 6 | low(found[2]) << 3 | low(found[1])
     if found := re.fullmatch(r"sp, (\d+)", operands):
         return {"add": 0xB000, "sub": 0xB080}[op] | words(found[1], 0, 508)
+    if op == "blx":
+        return 0x4780 | low(operands) << 3
     first, _, second = operands.partition(", ")
+    if op == "mov":
+        if second != "pc":
+            raise ValueError(f"{text}: the assembler has it")
+        return 0x4678 | low(first)
     if op in EXTEND:
         return EXTEND[op] | low(second) << 3 | low(first)
     if op in ("add", "cmp"):
         d, m = register(first), register(second)
+        if max(d, m) == NUMBERS["pc"]:
+            raise ValueError(f"{text}: a jump")
         if max(d, m) < 8:
             raise ValueError(f"{text}: the assembler has it")
         return (0x4400 if op == "add" else 0x4500) | d >> 3 << 7 | m << 3 | d & 7

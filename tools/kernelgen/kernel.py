@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from kernelgen.encode import encode
@@ -130,6 +131,7 @@ class Source:
     the name of an instruction ends in `_`, which the kernel does not."""
 
     body: Callable[..., None]
+    called: bool = False
 
     def text(self) -> str:
         """The function for MicroPython's assembler; its docstring is comments."""
@@ -137,7 +139,8 @@ class Source:
         registers = [Register(n) for n in range(len(inspect.signature(self.body).parameters))]
         _building.append(made)
         try:
-            self.body(*registers)
+            with _asked(made, registers[-1]) if self.called else nullcontext():
+                self.body(*registers)
         finally:
             _building.pop()
         made.check()
@@ -159,6 +162,32 @@ class Source:
             yield f"    {line}"
 
 
+# From the first instruction behind the one that the assembler puts before a function to what pc is where it
+# is read, and the bit that says Thumb.
+_ENTRY = 2
+_READ = 4
+_THUMB = 1
+
+
+@contextmanager
+def _asked(made: Kernel, last: Register) -> Iterator[None]:
+    """Before a kernel: whose last argument is 0 gets its address, by which other kernels call it."""
+    made.op(f"cmp({last.name}, 0)")
+    made.branch("bne", "KERNEL")
+    at = _ENTRY + 2 * made.size
+    made.data("mov r0, pc", "the address, for kernels that call this one")
+    made.op(f"sub(r0, {at + _READ - _THUMB})")
+    made.branch("b", "ASKED")
+    made.label("KERNEL")
+    yield
+    made.label("ASKED")
+
+
 def kernel(body: Callable[..., None]) -> Source:
     """Decorator of a kernel's source."""
     return Source(body)
+
+
+def called(body: Callable[..., None]) -> Source:
+    """Decorator of a kernel that others call: where its last argument is 0, it gives its own address."""
+    return Source(body, called=True)

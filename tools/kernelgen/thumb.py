@@ -97,6 +97,11 @@ def drop(words: int) -> None:
     here().data(f"add sp, {4 * words}")
 
 
+def blx(address: Register) -> None:
+    """Calls what lies there, a function of up to four arguments in r0 to r3, which leaves r4 to r11."""
+    here().data(f"blx {address.name}")
+
+
 def uxtb(to: Register, x: Register) -> None:
     here().data(f"uxtb {to.name}, {x.name}")
 

@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("codecs", ("mpy_kv.codecs",)),
     ("kernels", ("mpy_kv.kernels",)),
     ("token policies", ("mpy_kv.eviction.tokens",)),
-    ("attention", ("mpy_kv.attention", "mpy_kv.value_runs")),
+    ("attention", ("mpy_kv.attention", "mpy_kv.heads", "mpy_kv.value_runs")),
     ("construction", ("mpy_kv.setup",)),
     ("inspection", ("mpy_kv.inspect",)),
     ("sequence", ("mpy_kv.sequence", "mpy_kv.raise_errors")),

@@ -54,7 +54,9 @@ def _counted(f, sums, at):
 
 
 class _Counted:
-    """A kernel set whose functions count themselves."""
+    """A kernel set whose functions count themselves, and so are called by name."""
+
+    caller = None
 
     def __init__(self, kernels, parts, sums):
         self.name = kernels.name

@@ -15,7 +15,7 @@ import sys
 from array import array
 
 from mpy_kv import kernels as kv_kernels
-from mpy_kv.transient import unload_all
+from mpy_kv.transient import load_module, unload_all
 from stories import kernels as app_kernels
 from stories import storage
 from stories.app import Teller, open_model
@@ -74,7 +74,9 @@ class Bench:
         self.llama.step(self.last)
 
     def use(self, pair):
-        self.llama.cache.attention[0].kernels, self.llama.kernels = pair
+        for_cache, for_app = pair
+        load_module("mpy_kv.kernels.calls").use(self.llama.cache.attention[0], for_cache)
+        self.llama.use(for_app)
 
     def teller(self, seed):
         teller = Teller(self.llama, Sampler(self.llama, seed=seed), nowhere)

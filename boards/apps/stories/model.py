@@ -17,23 +17,11 @@ from mpy_kv.errors import BadArgument
 from mpy_kv.transient import load_module
 
 from . import kernels as kernel_sets
-from .kernels.tables import SIGMOID, SINE
 
-# fields: embed, matvec, rope
+# fields: embed, rope
 _ROW_AT = const(3)
-_M_AT = const(0)
-_M_ROWS = const(1)
-_M_GROUPS = const(2)
-_M_SKIP = const(3)
-_M_ACT = const(4)
-_M_TO = const(5)
-_M_EXPONENT = const(6)
 _POSITION = const(1)
 # end of fields
-
-# Of kernels/layout.py.
-_GROUP = const(32)
-_MASK = const(0x00FF00FF)
 
 
 def make_cache(image, **options):
@@ -54,7 +42,8 @@ class Llama:
     in it. A sample belongs to the last step.
     kernels: a set from stories.kernels, default the fastest. row_buffer_bytes: for images that are not
     memory-mapped, how much of a matrix is read at a time (at least one row is).
-    After step(), `logits` (a memoryview of vocab ints, point 16) holds until the next step or sample.
+    After step(), `logits` (a memoryview of vocab ints, point 16) holds until the next step or sample. Vectors
+    and the parameters of kernels are for programs.py and by_name.py, the two ways in which these are called.
     """
 
     def __init__(self, image, cache, kernels=None, row_buffer_bytes=4096):
@@ -62,42 +51,54 @@ class Llama:
         plan.check(image, cache.geometry)
         self.image = image
         self.cache = cache
-        self.kernels = kernels or kernel_sets.best()
         self.vocab = image.vocab
-        self._layers = image.layers
-        self._sinks = cache.geometry.sinks
+        self.layers = image.layers
+        self.sinks = cache.geometry.sinks
         (
             self.workspace,
             self.logits,
             self._o,
-            self._q,
-            self._q_sinks,
-            self._k,
-            self._kv_out,
-            self._att,
-            self._embed,
-            self._embed_at,
-            self._embed_row_bytes,
-            self._norms,
-            self._matrices,
-            self._widen,
-            self._swiglu,
-            self._add,
-            self._inc,
-            self._turn,
-            self._cs,
-            self._turn_sinks,
-            self._cs_sinks,
-            self._rotate_q,
-            self._rotate_k,
-            self._narrow,
+            self.q,
+            self.q_sinks,
+            self.k,
+            self.kv_out,
+            self.att,
+            self.embed,
+            self.embed_at,
+            self.embed_row_bytes,
+            self.norms,
+            self.matrices,
+            self.widen,
+            self.swiglu,
+            self.add,
+            self.increments,
+            self.turn,
+            self.cs,
+            self.turn_sinks,
+            self.cs_sinks,
+            self.rotate_q,
+            self.rotate_k,
+            self.narrow,
             self._ram_bytes,
-        ) = plan.arrays(image, self._sinks)
-        self._mapped = image.buffer is not None
-        self._w, self._norm_w, self._views, self._chunk, size = plan.weights(
-            image, self._norms, self._matrices, self._embed_row_bytes, row_buffer_bytes
+        ) = plan.arrays(image, self.sinks)
+        self.mapped = image.buffer is not None
+        self.weights, self.norm_weights, self.views, self.chunk, size = plan.weights(
+            image, self.norms, self.matrices, self.embed_row_bytes, row_buffer_bytes
         )
         self._ram_bytes += size
+        self.use(kernels or kernel_sets.best())
+
+    def use(self, kernels):
+        """Run on that set of kernels from the next step on."""
+        self.kernels = kernels
+        self._steps = self._by_name = None
+        made = load_module("stories.programs").make(self)
+        if made:
+            self._steps, self._starts = made
+        else:
+            from . import by_name
+
+            self._by_name = by_name.compute
 
     def ram_bytes(self):
         """Payload of every array this object holds (not the cache, not the image)."""
@@ -106,9 +107,6 @@ class Llama:
     def logits_parameters(self):
         """array('i') for argmax, softmax and pick: vocab, offset in `workspace`, six more."""
         return array("i", (self.vocab, self._o, 0, 0, 0, 0, 0, 0))
-
-    # Bytecode, half the size of native code: 5 % of a token's time is spent here. A frame of more than 11
-    # words (locals and the deepest expression) would lie on the heap, so these methods are short.
 
     def step(self, token, logits=True):
         """Run one token at position cache.length. logits=False leaves the classifier out (prompts).
@@ -122,103 +120,32 @@ class Llama:
         """A step without its commit, for a cache that is to be told more of the token."""
         if not 0 <= token < self.vocab:
             self._refuse(token)
-        self._turn_to()
-        self._load(token)
-        layer = 0
-        while layer < self._layers:
-            self._mix_tokens(layer)
-            self._mix_channels(layer)
-            layer += 1
-        if logits:
-            self._normalise(2 * layer)
-            self._multiply(7 * layer)
-
-    def _turn_to(self):
-        """The rotary angles of this position."""
-        rope_table = self.kernels.rope_table
-        if self._sinks:
-            self._turn_sinks[_POSITION] = self.cache.sink_query_position()
-            rope_table(self._inc, self._cs_sinks, SINE, self._turn_sinks)
-        self._turn[_POSITION] = self.cache.length
-        rope_table(self._inc, self._cs, SINE, self._turn)
-
-    def _normalise(self, i):
-        """x, by the weights of norm i, as an activation vector."""
-        a = self._norms[i]
-        self.kernels.norm(self._norm_w, self.workspace, a)
-        self.kernels.quant(self.workspace, a)
-
-    def _mix_tokens(self, layer):
-        """Attention of one layer: x += wo attend(q, k, v)."""
-        k = self.kernels
-        v = self.workspace
-        m = 7 * layer
-        self._normalise(2 * layer)
-        self._multiply(m)
-        self._multiply(m + 1)
-        self._multiply(m + 2)
-        k.rotate(v, self._k, self._cs, self._rotate_k)
-        k.narrow(v, self._kv_out, self._narrow)
-        self.cache.append(layer, self._k, self._kv_out)
-        k.rotate(v, self._q, self._cs, self._rotate_q)
-        if self._sinks:
-            k.rotate(v, self._q_sinks, self._cs_sinks, self._rotate_q)
-            self.cache.attend(layer, self._q, self._att, self._q_sinks)
+        if self._steps:
+            self._run(token, logits)
         else:
-            self.cache.attend(layer, self._q, self._att)
-        k.widen(self._att, v, self._widen[layer])
-        k.quant(v, self._widen[layer])
-        self._multiply(m + 3)
-        k.add(v, self._add)
-
-    def _mix_channels(self, layer):
-        """The feed-forward of one layer: x += w_down (silu(gate) * up)."""
-        k = self.kernels
-        v = self.workspace
-        m = 7 * layer
-        self._normalise(2 * layer + 1)
-        self._multiply(m + 4)
-        self._multiply(m + 5)
-        k.swiglu(v, SIGMOID, self._swiglu)
-        k.quant(v, self._swiglu)
-        self._multiply(m + 6)
-        k.add(v, self._add)
-
-    def _load(self, token):
-        """The token's embedding to x."""
-        a = self._embed
-        at = self._embed_at + token * self._embed_row_bytes
-        if self._mapped:
-            a[_ROW_AT] = at
-        else:
-            self.image.read(at, self._views[self._embed_row_bytes], self._embed_row_bytes)
-        self.kernels.embed(self._w, self.workspace, a)
+            self._by_name(self, token, logits)
 
     @micropython.native
-    def _multiply(self, i):
-        """Matrix i times the activation vector."""
-        a = self._matrices[i]
-        if self._mapped:
-            self.kernels.matvec(self._w, self.workspace, _MASK, a)
-            return
-        c = self._chunk
-        c[_M_GROUPS] = a[_M_GROUPS]
-        c[_M_SKIP] = a[_M_SKIP]
-        c[_M_ACT] = a[_M_ACT]
-        c[_M_TO] = a[_M_TO]
-        c[_M_EXPONENT] = a[_M_EXPONENT]
-        row = a[_M_GROUPS] * _GROUP + a[_M_SKIP]
-        most = len(self._w) // row
-        at = a[_M_AT]
-        left = a[_M_ROWS]
-        while left > 0:
-            n = most if most < left else left
-            self.image.read(at, self._views[n * row], n * row)
-            c[_M_ROWS] = n
-            self.kernels.matvec(self._w, self.workspace, _MASK, c)
-            c[_M_TO] += n
-            at += n * row
-            left -= n
+    def _run(self, token, logits):
+        """A step by programs.py, from one append to the next."""
+        run = self.kernels.caller
+        steps = self._steps
+        starts = self._starts
+        cache = self.cache
+        if self.sinks:
+            self.turn_sinks[_POSITION] = cache.sink_query_position()
+        self.turn[_POSITION] = cache.length
+        self.embed[_ROW_AT] = self.embed_at + token * self.embed_row_bytes
+        q_sinks = self.q_sinks if self.sinks else None
+        layer = 0
+        while layer < self.layers:
+            run(starts[layer], steps)
+            cache.append(layer, self.k, self.kv_out)
+            cache.attend(layer, self.q, self.att, q_sinks)
+            layer += 1
+        run(starts[layer], steps)
+        if logits:
+            run(starts[layer + 1], steps)
 
     def _refuse(self, token):
         raise BadArgument("token must be 0..%d, got %r" % (self.vocab - 1, token))

@@ -19,6 +19,12 @@ def scales(r0, r1, r2, r3):
     # their end, r2 exponent, r6 varied; ENTRIES: r5 r0 entries of plus and minus, r4 exponents left, r6
     # t, r7 b
     # Instructions of inner loops: WORD 11, MORE 4, VALUES 4, SPARE 4, KEYS 16, ENTRIES 27
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -227,6 +233,7 @@ def scales(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -238,6 +245,12 @@ def qk(r0, r1, r2, r3):
     # r0 numbers, r1 mantissa, r2 table, r3 t, r4 number, r5 its entry, r6 base or code, r7 dot, r8
     # result, r9 its end in this run, r10 row, r11 mask of the dot so far
     # Instructions of inner loops: TOKEN 67
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -425,6 +438,7 @@ def qk(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -436,6 +450,12 @@ def av(r0, r1, r2, r3):
     # r0 numbers, r1 weights, r2 table, r3 mantissa, r4 number, r5 its entry, r6 t or weight, r7 base, r8
     # r9 sums of two channels, r10 row, r11 as r2, r12 weight, lr end of this part
     # Instructions of inner loops: HALF 32, TOKEN 29
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -713,3 +733,4 @@ def av(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)

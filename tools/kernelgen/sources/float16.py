@@ -22,7 +22,7 @@ def number(offset: int, table: Register, mantissa: Register, t: Register, base: 
     add(r4, base)
 
 
-@kernel
+@called
 def scales(buffer: Register, same: Register, which: Register, attend: Register) -> None:
     """The largest exponent of a head's visible numbers, and the table they are read by: plain.py's scales.
 
@@ -186,7 +186,7 @@ def scales(buffer: Register, same: Register, which: Register, attend: Register) 
     mov(r0, 0)
 
 
-@kernel
+@called
 def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> None:
     """Dots of the query with every visible row: plain.py's qk.
 
@@ -283,7 +283,7 @@ def qk(buffer: Register, same: Register, spare: Register, attend: Register) -> N
     mov(r0, 0)
 
 
-@kernel
+@called
 def av(buffer: Register, same: Register, spare: Register, attend: Register) -> None:
     """Small weights times the numbers of rows, summed over tokens: plain.py's av.
 

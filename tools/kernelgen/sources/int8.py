@@ -7,9 +7,10 @@ assembler's own words. r8 and above hold what a loop only adds, compares or copi
 caller and are saved, r12 and lr are free.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from field_tables.kernels import ATTEND, ENCODE, LAYER, QUERY, RUN, VECTOR
+from field_tables.kernels import ATTEND, CALLS, ENCODE, LAYER, QUERY, RUN, VECTOR
 from kernelgen.fragments.batches import *
 from kernelgen.fragments.common import *
 from kernelgen.fragments.quantize import *
@@ -19,7 +20,7 @@ from kernelgen.language import *
 from kernelgen.operands import sp as stack
 
 
-@kernel
+@called
 def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> None:
     """Dots of a slice with every visible row: plain.py's qk, B1.
 
@@ -109,7 +110,7 @@ def qk(buffer: Register, same: Register, mask: Register, attend: Register) -> No
     mov(r0, 0)
 
 
-@kernel
+@called
 def score(buffer: Register, same: Register, spare: Register, attend: Register) -> None:
     """Dots of a slice times their scales, and the largest: plain.py's score, B3.
 
@@ -197,7 +198,7 @@ def score(buffer: Register, same: Register, spare: Register, attend: Register) -
     mov(r0, 0)
 
 
-@kernel
+@called
 def weights(buffer: Register, same: Register, tables: Register, attend: Register) -> None:
     """Scores to the small weights of a slice: plain.py's weights, B4 to B6.
 
@@ -558,7 +559,7 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
     mov(r0, 0)
 
 
-@kernel
+@called
 def av(buffer: Register, same: Register, mask: Register, attend: Register) -> None:
     """Small weights times the codes of a slice, summed over tokens: plain.py's av, B5 and B6.
 
@@ -639,7 +640,7 @@ def av(buffer: Register, same: Register, mask: Register, attend: Register) -> No
     mov(r0, 0)
 
 
-@kernel
+@called
 def emit(buffer: Register, attend: Register, out: Register) -> None:
     """Sums over their weights, to the slice's place in the result: plain.py's emit, B6.
 
@@ -762,7 +763,7 @@ def emit(buffer: Register, attend: Register, out: Register) -> None:
     mov(r0, 0)
 
 
-@kernel
+@called
 def scales(buffer: Register, same: Register, which: Register, attend: Register) -> None:
     """Scales of the visible tokens relative to the largest exponent: plain.py's scales, B2.
 
@@ -1217,3 +1218,99 @@ def query(buffer: Register, q: Register, qs: Register, attend: Register) -> None
             bump(sp.heads_left, -1, by=r4)
         mov(r0, 0)
         label("REFUSE")
+
+
+@kernel
+def heads(buffer: Register, attend: Register, out: Register, calls: Register) -> None:
+    """All heads of a layer, which row() of attention.py says how to go through: each kernel is called by its
+    address, which takes a hundredth of a call from viper.
+
+    r4 calls, r5 attend, r6 buffer, r8 out, r9 KV heads left, r10 heads left of this one, r11 those left that
+    share scales
+    """
+    a, c = Array(r5, ATTEND), Array(r4, CALLS)
+    out_, kv_left, left, shared = r8, r9, r10, r11
+
+    def run(address: Place, third: int | Place | None = None) -> None:
+        """With the buffer twice, a third argument unless r2 has it, and `a`."""
+        mov(r0, r6)
+        mov(r1, r6)
+        if isinstance(third, Place):
+            ldr(r2, third)
+        elif third is not None:
+            constant(r2, third)
+        mov(r3, r5)
+        ldr(r7, address)
+        blx(r7)
+
+    @contextmanager
+    def slices(name: str) -> Iterator[None]:
+        mov(r0, 0)
+        with repeat(name, lt(r0, r1)):
+            str_(r0, a.SLICE)
+            yield
+            ldr(r0, a.SLICE)
+            add(r0, 1)
+            ldr(r1, a.SLICES)
+
+    def advance(field: Place, by: Place) -> None:
+        ldr(r0, by)
+        bump(field, r0, by=r1)
+
+    with frame():
+        mov(r4, r3)
+        mov(r5, r1)
+        mov(r6, r0)
+        mov(out_, r2)
+        ldr(r0, c.LAYER_AT)
+        str_(r0, a.CODES)
+        ldr(r1, c.TO_SCALES)
+        add(r1, r0)
+        str_(r1, a.SCALES)
+        plus(r0, c.TO_VALUES, by=r1)
+        str_(r0, a.VCODES)
+        plus(r0, c.TO_VSCALES, by=r1)
+        str_(r0, a.VSCALES)
+        put(a.QUERY, c.FIRST_QUERY, by=r0)
+        put(kv_left, c.KV_HEADS, by=r0)
+        mov(r0, 0)
+        str_(r0, a.SLICE)
+        with endless("KV_HEAD", "DONE"):
+            with when(eq(r0, 0)):  # no scales of this head yet
+                run(c.CALL_SCALES, 0)
+                run(c.CALL_SCALES, 1)
+                put(shared, c.SHARED_SCALES, by=r0)
+            put(left, c.GROUP_HEADS, by=r0)
+            with endless("HEAD", "NEXT"):
+                with slices("SCORES"):
+                    run(c.CALL_QK, 0x00FF00FF)
+                    run(c.CALL_SCORE, 0)
+                with slices("SUMS"):
+                    ldr(r7, c.CALL_USES)
+                    with when(ne(r7, 0)):
+                        mov(r0, r6)
+                        ldr(r1, c.POLICY_AT)
+                        ldr(r2, c.TABLES_AT)
+                        mov(r3, r5)
+                        blx(r7)
+                    run(c.CALL_WEIGHTS, c.TABLES_AT)
+                    run(c.CALL_AV, 0x00FF00FF)
+                    mov(r0, r6)
+                    mov(r1, r5)
+                    mov(r2, out_)
+                    ldr(r7, c.CALL_EMIT)
+                    blx(r7)
+                bump(left, -1, by=r0)
+                branch(eq, "NEXT")
+                advance(a.QUERY, c.NEXT_QUERY)
+            bump(kv_left, -1, by=r0)
+            branch(eq, "DONE")
+            advance(a.QUERY, c.NEXT_QUERY)
+            advance(a.CODES, c.NEXT_CODES)
+            advance(a.VCODES, c.NEXT_VCODES)
+            bump(shared, -1, by=r0)
+            with when(eq):
+                advance(a.SCALES, c.NEXT_SCALES)
+                advance(a.VSCALES, c.NEXT_SCALES)
+                mov(r0, 0)
+    mov(r0, 0)

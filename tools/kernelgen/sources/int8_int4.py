@@ -6,7 +6,7 @@ from kernelgen.fragments.common import *
 from kernelgen.language import *
 
 
-@kernel
+@called
 def av(buffer: Register, same: Register, mask: Register, attend: Register) -> None:
     """Small weights times the nibbles of a slice, summed over tokens: plain.py's av, B5 and B6.
 

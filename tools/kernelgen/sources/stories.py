@@ -46,7 +46,7 @@ def fold(name: str, out: str, x: Register, shift: Register, by: Register) -> Non
         add(shift, 1)
 
 
-@kernel
+@called
 def embed(image: Register, vectors: Register, fields: Register) -> None:
     """One row of the embedding as fixed point, ROW_COLUMNS values at ROW_TO: plain.py's embed.
 
@@ -96,7 +96,7 @@ def embed(image: Register, vectors: Register, fields: Register) -> None:
     mov(r0, 0)
 
 
-@kernel
+@called
 def norm(image: Register, vectors: Register, fields: Register) -> None:
     """x * weight of N values at TO, and the root of the mean square: plain.py's norm, B5, B6.
 
@@ -207,7 +207,7 @@ def norm(image: Register, vectors: Register, fields: Register) -> None:
     mov(r0, 0)
 
 
-@kernel
+@called
 def quant(vectors: Register, fields: Register) -> None:
     """The vector at TO as an activation vector at ACT: plain.py's quant.
 
@@ -363,7 +363,7 @@ def quant(vectors: Register, fields: Register) -> None:
     mov(r0, 0)
 
 
-@kernel
+@called
 def matvec(image: Register, vectors: Register, mask: Register, fields: Register) -> None:
     """M_ROWS rows of int8 weights times an activation vector: plain.py's matvec, B1 to B4.
 
@@ -481,7 +481,7 @@ def matvec(image: Register, vectors: Register, mask: Register, fields: Register)
     mov(r0, 0)
 
 
-@kernel
+@called
 def rope_table(increments: Register, turns: Register, sine: Register, fields: Register) -> None:
     """cos and sin of a position, int16[FREQUENCIES][2]: plain.py's rope_table.
 
@@ -545,7 +545,7 @@ def rope_table(increments: Register, turns: Register, sine: Register, fields: Re
     mov(r0, 0)
 
 
-@kernel
+@called
 def rotate(vectors: Register, result: Register, turns: Register, fields: Register) -> None:
     """R_HEADS heads rotated, as int16: plain.py's rotate, B7.
 
@@ -626,7 +626,7 @@ def rotate(vectors: Register, result: Register, turns: Register, fields: Registe
     mov(r0, 0)
 
 
-@kernel
+@called
 def narrow(vectors: Register, result: Register, fields: Register) -> None:
     """NARROW_COUNT elements as int16, saturated: plain.py's narrow.
 
@@ -650,7 +650,7 @@ def narrow(vectors: Register, result: Register, fields: Register) -> None:
     mov(r0, 0)
 
 
-@kernel
+@called
 def widen(source: Register, vectors: Register, fields: Register) -> None:
     """N int16 to elements at TO, filled up with zeros: plain.py's widen.
 
@@ -680,7 +680,7 @@ def widen(source: Register, vectors: Register, fields: Register) -> None:
     mov(r0, 0)
 
 
-@kernel
+@called
 def swiglu(vectors: Register, sigmoid: Register, fields: Register) -> None:
     """gate * sigmoid(gate) * up of N values at TO: plain.py's swiglu.
 
@@ -792,7 +792,7 @@ def swiglu(vectors: Register, sigmoid: Register, fields: Register) -> None:
     mov(r0, 0)
 
 
-@kernel
+@called
 def add_(vectors: Register, fields: Register) -> None:
     """x += y, saturated: plain.py's add.
 
@@ -1052,3 +1052,20 @@ def pick(vectors: Register, fields: Register) -> None:
         sub(r0, r1, r0)
         lsr(r0, 2)
         sub(r0, 1)
+
+
+@kernel
+def run(first: Register, steps: Register) -> None:
+    """Steps one after the other, from byte `first` of `steps` on to one of 0: see STEP.
+
+    r4 the next step, r7 what it calls
+    """
+    add(r1, r0)
+    mov(r4, r1)
+    b("FIRST")
+    with repeat("STEP", ne(r7, 0)):
+        ldm(r4, r0, r1, r2, r3)
+        blx(r7)
+        label("FIRST")
+        ldm(r4, r7)
+    mov(r0, 0)

@@ -12,7 +12,7 @@ from kernelgen.language import *
 USED, MASS = index_of("USED", KIND), index_of("MASS", KIND)
 
 
-@kernel
+@called
 def uses(buffer: Register, policy: Register, tables: Register, attend: Register) -> None:
     """Shares of the visible tokens in a head's attention, added up behind the plan: plain.py's uses.
 

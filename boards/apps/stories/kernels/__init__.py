@@ -20,6 +20,7 @@ FAMILY = Family(
         "softmax",
         "pick",
     ),
+    "run",
 )
 
 NAMES = FAMILY.names

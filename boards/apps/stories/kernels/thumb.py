@@ -21,6 +21,12 @@ def embed(r0, r1, r2):
     # least, r10 end of the group, r12 end of the result. Twice the product is shifted, so by 1 at least;
     # and by 31 at most: a product has 24 bits, 30 is as good as more.
     # Instructions of inner loops: ELEMENT 18
+    cmp(r2, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -102,6 +108,7 @@ def embed(r0, r1, r2):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -111,6 +118,12 @@ def norm(r0, r1, r2):
     # r0 weights, r1 result, r3 source, r5 shift, r8 half, r9 a, r12 end of the source, r2:r6 sum of
     # squares
     # Instructions of inner loops: LARGEST 9, FOLD 5, SQUARE 14, PAD 3, DIVIDE 9, HIGH 5, LOW 5, BIT 8
+    cmp(r2, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -250,6 +263,7 @@ def norm(r0, r1, r2):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -260,6 +274,12 @@ def quant(r0, r1):
     # starts
     # Instructions of inner loops: TOP 15, FOLD 5, TOTAL 6, ZERO 3, UP 5, DOWN 6, NARROW 5, WIDEN 5, CODES
     # 37, DIVIDE 6
+    cmp(r1, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -484,6 +504,7 @@ def quant(r0, r1):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -495,6 +516,12 @@ def matvec(r0, r1, r2, r3):
     # left, +12 first group of codes, mantissa, bytes of a row's codes, +24 result, its end, bytes to the
     # next row
     # Instructions of inner loops: GROUP 120
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -729,6 +756,7 @@ def matvec(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -737,6 +765,12 @@ def rope_table(r0, r1, r2, r3):
     # cos and sin of a position, int16[FREQUENCIES][2]: plain.py's rope_table.
     # r0 increments, r1 result, r2 sine, r3 end of the increments, r8 position, r12 phase
     # Instructions of inner loops: TURN 32
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     push({r4})
     ldr(r4, [r3, 4])  # POSITION
@@ -799,6 +833,7 @@ def rope_table(r0, r1, r2, r3):
     pop({r4})
     mov(r8, r4)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -809,6 +844,12 @@ def rotate(r0, r1, r2, r3):
     # source, r9 32767, r10 -32767, r11 0x4000. sp: the table, its end, end of the result, its bytes to
     # the next head
     # Instructions of inner loops: PAIR 61
+    cmp(r3, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -923,6 +964,7 @@ def rotate(r0, r1, r2, r3):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -931,6 +973,12 @@ def narrow(r0, r1, r2):
     # NARROW_COUNT elements as int16, saturated: plain.py's narrow.
     # r0 source, r1 result, r2 its end, r5 32767, r6 -32767
     # Instructions of inner loops: ELEMENT 11
+    cmp(r2, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     ldr(r3, [r2, 0])  # NARROW_FROM
     lsl(r3, r3, 2)
     add(r0, r0, r3)
@@ -958,6 +1006,7 @@ def narrow(r0, r1, r2):
     cmp(r1, r2)
     bne(ELEMENT)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -966,6 +1015,12 @@ def widen(r0, r1, r2):
     # N int16 to elements at TO, filled up with zeros: plain.py's widen.
     # r0 source, r1 result, r3 end of the source, r5 end of the result
     # Instructions of inner loops: ELEMENT 6, PAD 3
+    cmp(r2, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     ldr(r3, [r2, 8])  # TO
     lsl(r3, r3, 2)
     add(r1, r1, r3)
@@ -992,6 +1047,7 @@ def widen(r0, r1, r2):
     cmp(r1, r5)
     bcc(PAD)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -1001,6 +1057,12 @@ def swiglu(r0, r1, r2):
     # r0 gate, r1 sigmoid, r2 up, r8 largest gate, r9 largest up, r12 end of the gate. sp: a, gate, up,
     # result
     # Instructions of inner loops: GATE 49, FOLD 5, FOLD_UP 5, PRODUCT 10, PAD 3
+    cmp(r2, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     mov(r4, r8)
     mov(r5, r9)
     mov(r6, r10)
@@ -1142,6 +1204,7 @@ def swiglu(r0, r1, r2):
     mov(r10, r6)
     mov(r11, r7)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -1150,6 +1213,12 @@ def add(r0, r1):
     # x += y, saturated: plain.py's add.
     # r2 x, r3 y, r4 end of x, r6 the most, r7 the least
     # Instructions of inner loops: ELEMENT 12
+    cmp(r1, 0)
+    bne(KERNEL)
+    data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
+    sub(r0, 9)
+    b(ASKED)
+    label(KERNEL)
     ldr(r2, [r1, 4])  # ADD_X
     lsl(r2, r2, 2)
     add(r2, r2, r0)
@@ -1181,6 +1250,7 @@ def add(r0, r1):
     cmp(r2, r4)
     bne(ELEMENT)
     mov(r0, 0)
+    label(ASKED)
 
 
 @micropython.asm_thumb
@@ -1470,3 +1540,22 @@ def pick(r0, r1):
     mov(r9, r5)
     mov(r10, r6)
     mov(r11, r7)
+
+
+@micropython.asm_thumb
+def run(r0, r1):
+    # r0 first, r1 steps
+    # Steps one after the other, from byte `first` of `steps` on to one of 0: see STEP.
+    # r4 the next step, r7 what it calls
+    # Instructions of inner loops: STEP 5
+    add(r1, r1, r0)
+    mov(r4, r1)
+    b(FIRST)
+    label(STEP)
+    data(2, 0xCC0F)  # ldm r4!, {r0, r1, r2, r3}
+    data(2, 0x47B8)  # blx r7
+    label(FIRST)
+    data(2, 0xCC80)  # ldm r4!, {r7}
+    cmp(r7, 0)
+    bne(STEP)
+    mov(r0, 0)
