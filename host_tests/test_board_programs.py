@@ -77,3 +77,26 @@ def test_a_board_takes_a_model_trained_for_less_than_its_window(tmp_path):
     report = launcher.emulate(program, arguments, boards.load("esp32c3").machine, compiled=True, timeout_s=60)
     told(report, 30)
     assert "# window: 16\n" in report.stdout
+
+
+@pytest.mark.parametrize(
+    ("freq", "clock_hz"), [("None", 125_000_000), ("133_000_000", 133_000_000), ("200_000_000", 200_000_000)]
+)
+def test_main_py_sets_the_clock(tmp_path, image, freq, clock_hz):
+    text = (BOARDS / "rp2040" / "main.py").read_text()
+    program = tmp_path / "main.py"
+    program.write_text(text.replace("FREQ = None", f"FREQ = {freq}"))
+    machine = boards.load("rp2040").machine
+    files = [FlashFile(image.read_bytes())]
+    report = launcher.emulate(program, ["--tokens", 2], machine, compiled=True, flash=files, timeout_s=60)
+    told(report, 2)
+    assert report.clock_hz == clock_hz
+
+
+def test_more_than_is_certified_is_refused_in_one_line(image):
+    machine = boards.load("rp2040").machine
+    program = BOARDS / "rp2040" / "main.py"
+    report = launcher.emulate(program, ["--freq", 250_000_000], machine, compiled=True, timeout_s=60)
+    assert report.outcome == "failed"
+    assert report.stderr == "stories: error: --freq 250000000: an RP2040 is certified for 200000000\n"
+    assert report.clock_hz == 125_000_000

@@ -411,12 +411,24 @@ def test_the_clock(emulate):
             try:
                 machine.freq(10 ** 9)
             except ValueError:
-                print(machine.freq(), hasattr(machine, "mem32"))
+                print(machine.freq())
+            try:
+                machine.freq(200_000_000)
+            except ValueError as error:
+                print(error)
             """
         )
     )
-    assert report.stdout == "133000000 False\n"
+    assert report.stdout == "133000000\nfrequency 200000000: more than the core's voltage allows\n"
     assert report.clock_hz == 133_000_000
+
+
+def test_only_rp2_chips_have_registers(emulate):
+    source = "import machine; print(hasattr(machine, 'mem32'))"
+    assert ok(emulate(source)).stdout == "True\n"
+    assert ok(emulate(source, machine=S3)).stdout == "False\n"
+    report = emulate("import machine; machine.mem32[0x40064004]")
+    assert "no register at 0x40064004 here" in report.stderr
 
 
 # --- flash ---------------------------------------------------------------------------------------

@@ -159,6 +159,7 @@ def _settings(
     """What boot reads. MicroPython's json joins no surrogates, so nothing is escaped."""
     config = {
         "board": machine.name,
+        "chip": machine.chip,
         "port": machine.port,
         "heap_bytes": limit,
         "clock_hz": machine.clock_hz,

@@ -33,3 +33,4 @@ class Machine:
     flash_program_bytes: int
     partition: Partition | None = None
     storage_at: int = 0  # bytes of the flash before that region, where the board's layout is known
+    chip: str = ""  # of an rp2 board: which registers there are

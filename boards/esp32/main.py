@@ -6,11 +6,10 @@ each gets there. On an emulator sys.argv holds options of the app.
 
 import sys
 
-import machine
 import stories
 
 TOKENS = 1000
+FREQ = 240_000_000  # Hz; or 160_000_000, 80_000_000
 WINDOW = 64  # recent tokens; twice as many fit, if nothing else wants room
 
-machine.freq(240_000_000)
-stories.main(sys.argv[1:], most_window=WINDOW, tokens=TOKENS)
+stories.main(sys.argv[1:], most_window=WINDOW, tokens=TOKENS, freq=FREQ)

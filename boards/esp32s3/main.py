@@ -6,10 +6,9 @@ each gets there. On an emulator sys.argv holds options of the app.
 
 import sys
 
-import machine
 import stories
 
 TOKENS = 1000
+FREQ = 240_000_000  # Hz; or 160_000_000, 80_000_000
 
-machine.freq(240_000_000)
-stories.main(sys.argv[1:], tokens=TOKENS)
+stories.main(sys.argv[1:], tokens=TOKENS, freq=FREQ)

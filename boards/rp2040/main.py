@@ -9,5 +9,7 @@ import sys
 import stories
 
 TOKENS = 1000
+FREQ = None  # Hz; None: as the firmware starts, 125 MHz. Certified: up to 133_000_000, and 200_000_000, for
+# which the core gets 1.15 V first
 
-stories.main(sys.argv[1:], tokens=TOKENS)
+stories.main(sys.argv[1:], tokens=TOKENS, freq=FREQ)

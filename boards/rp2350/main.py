@@ -9,5 +9,6 @@ import sys
 import stories
 
 TOKENS = 1000
+FREQ = None  # Hz; None: as the firmware starts, 150 MHz, the most that is certified
 
-stories.main(sys.argv[1:], tokens=TOKENS)
+stories.main(sys.argv[1:], tokens=TOKENS, freq=FREQ)

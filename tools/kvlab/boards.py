@@ -95,6 +95,7 @@ def read(path: Path) -> Board:
         flash_program_bytes=facts["flash.program_bytes"].value,
         partition=Partition(**partition.value) if partition else None,
         storage_at=facts["flash.storage_at_bytes"].value if "flash.storage_at_bytes" in facts else 0,
+        chip=data["chip"],
     )
     return Board(
         **{key: data[key] for key in ("name", "title", "chip", "port", "firmware")},
@@ -134,6 +135,14 @@ def _belongings(path: Path, name: str, port: str, facts: dict[str, Fact]) -> lis
         (
             facts["memory.split_heap"].value == ("memory.areas_bytes" in facts),
             "memory.areas_bytes belongs to boards with a split heap, and only there",
+        ),
+        (
+            facts["cpu.clocks_hz"].value[-1] == facts["cpu.clock_max_hz"].value,
+            "the last of cpu.clocks_hz is not cpu.clock_max_hz",
+        ),
+        (
+            facts["cpu.clocks_hz"].value == sorted(set(facts["cpu.clocks_hz"].value)),
+            "cpu.clocks_hz do not rise",
         ),
         (all(fact.kind != "chosen" for fact in facts.values()), "a board has no chosen facts"),
     ]

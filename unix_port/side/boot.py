@@ -44,6 +44,7 @@ from emu import begin, board, flash, native, watch, write_records
 from emu.text import brief
 
 board.NAME = config["board"]
+board.CHIP = config.get("chip", "")
 board.CLOCK_HZ = config["clock_hz"]
 board.CLOCK_MAX_HZ = config["clock_max_hz"]
 board.PARTITION = config["partition"]

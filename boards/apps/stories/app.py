@@ -78,7 +78,10 @@ _OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "polic
 _OF_MODEL += ("row_buffer_bytes", "check_crc", "check", "verdicts")
 
 
-def _run(dump=None, json=None, report=True, **options):
+def _run(dump=None, json=None, report=True, freq=None, **options):
+    if freq is not None:
+        load_module("stories.clock").set_clock(freq)
+        unload_all()
     chosen = {}
     for name in _OF_MODEL:
         if name in options:
@@ -115,8 +118,8 @@ def _tell(chosen, **options):
 def main(argv=None, **options):
     """Run with a command line (a list of words), keyword arguments, or both: words win.
 
-    Keywords are those of open_model() and tell(), plus json, dump and report; with `requests` those of
-    many.tell(). Returns the figures.
+    Keywords are those of open_model() and tell(), plus json, dump, report and freq, the clock in Hz (see
+    clock.py); with `requests` those of many.tell(). Returns the figures.
     With a command line, an error is one line on stderr and SystemExit(2); else an exception.
     """
     try:

@@ -27,13 +27,14 @@ usage: stories [options]
   --check            run the kernels' self-check, though it passed at an earlier start
   --verdicts FILE    where that is remembered [default: kernels.checked on a board]
   --row-buffer-bytes N   read at a time where flash is not memory-mapped (4096)
+  --freq HZ          clock of the core, no faster than its maker certifies; an RP2040's voltage is set first
   --lock             hold the heap lock while telling
   --json FILE        write the figures there
   --dump IDS OUT     no story: read int32 token ids, write the logits of each position (see files.py)
 """
 
 _NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes", "requests", "block_tokens")
-_NUMBERS += ("budget",)
+_NUMBERS += ("budget", "freq")
 _FLAGS = ("greedy", "stop", "lock", "check")
 _TEXTS = ("model", "prompt", "temperature", "top_p", "codec", "kernels", "json", "shared_prefix")
 _TEXTS += ("policy", "compress", "verdicts")

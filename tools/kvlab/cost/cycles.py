@@ -6,6 +6,7 @@ multiplier of one cycle and memory without wait states, as on an RP2040 (RP2040 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -32,11 +33,11 @@ FIRMWARE = 1.158
 # subtraction, a branch that is taken, 13 cycles by the same table.
 COPY = 13 / 16
 
-# Of the flash's clock for a line of 8 bytes that is not in the cache, and by what the core's clock is divided
-# for it (PICO_FLASH_SPI_CLKDIV of the Pico's boot2): 50 cycles a miss, as measured.json takes it.
+# Of the flash's clock for a line of 8 bytes that is not in the cache: 50 cycles a miss at 125 MHz, as
+# measured.json takes it. The core's clock is divided for the flash, by an even number; MicroPython keeps the
+# flash at what it has at 125 MHz, divided by 2 (MICROPY_HW_FLASH_MAX_FREQ, ports/rp2/rp2_flash.c).
 _LINE_CLOCKS = 25
-_DIVIDER = 2
-_MOST_FLASH_HZ = 133_000_000  # W25Q16JV
+_MOST_FLASH_HZ = 62_500_000
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,15 @@ def table(by_class: Mapping[str, float]) -> float:
     return sum(CYCLES[name] * n for name, n in by_class.items())
 
 
+def flash_divider(clock_hz: float) -> int:
+    """By what an RP2040 divides its clock for the flash once machine.freq() has set it."""
+    divider = math.ceil(clock_hz / _MOST_FLASH_HZ)
+    return divider + divider % 2
+
+
 def miss_cycles(clock_hz: float) -> float:
-    """Cycles of the core that a line from flash takes; the divider grows where the flash could not follow."""
-    divider = _DIVIDER
-    while clock_hz / divider > _MOST_FLASH_HZ:
-        divider += 2  # what the controller divides by is even
-    return float(_LINE_CLOCKS * divider)
+    """Cycles of the core that a line from flash takes."""
+    return float(_LINE_CLOCKS * flash_divider(clock_hz))
 
 
 def _sum(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str, float]:

@@ -126,7 +126,7 @@ def shown(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return " + ".join(shown(name, each) for each in value)
+        return (", " if name.endswith("_hz") else " + ").join(shown(name, each) for each in value)
     if not isinstance(value, int):
         return json.dumps(value)
     if name.endswith("_bytes_per_s"):

@@ -11,7 +11,7 @@ BOARD = "rp2040"
 
 
 def _pace(_wanted: Collection[str]) -> Mapping[str, str]:
-    from kvlab.cost import fit, model
+    from kvlab.cost import cycles, fit, model
     from kvlab.models.image import Image
 
     board = boards.load(BOARD)
@@ -27,7 +27,15 @@ def _pace(_wanted: Collection[str]) -> Mapping[str, str]:
     for position in sorted({line.position for line in lines}):
         found = [by[(place, miss, position)] for place, miss in runs]
         rows.append((str(position), *(f"{x.measured / 1e6:.2f} M, {x.modelled / 1e6:.2f} M" for x in found)))
+    clocks = [("clock", "cycles a miss", "tokens/s, told", "first word", "a prompt's tokens/s")]
+    clocks.append(("---",) + ("---:",) * 4)
+    for hz in (board.machine.clock_hz, *board.facts["cpu.clocks_hz"].value):
+        at = model.pace(board, shape, "int8", clock_hz=hz)
+        first = f"{at.first_word_s:.1f} s"
+        told, read = f"{at.tokens_per_s:.1f}", f"{at.prompt_tokens_per_s:.1f}"
+        clocks.append((f"{hz / 1e6:g} MHz", f"{cycles.miss_cycles(hz):g}", told, first, read))
     return {
+        "pace_clocks": "\n".join(f"| {' | '.join(row)} |" for row in clocks),
         "pace": f"{whole.tokens_per_s:.1f} tokens/s, first word after {whole.first_word_s:.1f} s, a prompt's"
         f" {whole.prompt_tokens_per_s:.1f} tokens/s",
         "pace_error": f"{100 * max(abs(line.error) for line in lines):.1f} %",
@@ -40,7 +48,7 @@ PRODUCERS = (
         "pace",
         "kvlab stories --board rp2040 --tokens 260 --greedy",
         Cost.CHEAP,
-        named("pace", "pace_error", "pace_positions"),
+        named("pace", "pace_clocks", "pace_error", "pace_positions"),
         _pace,
     ),
 )
