@@ -16,10 +16,14 @@ import firmware
 from commandline.errors import BadInput, FellShort
 from firmware import natmod
 from kvlab import boards, cli, paths
+from kvlab.bench import board as user_board
 from kvlab.bench import choices, tables, targets, twin, worst
 from kvlab.bench import tokens as token_costs
+from kvlab.cost import model as pace
+from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import connected
 from kvlab.docs import run as docs
+from kvlab.models.image import Image
 from mpy_kv.eviction.tokens import POLICIES
 from mpy_kv.kernels import params
 
@@ -487,6 +491,53 @@ def test_a_board_without_the_modules(board: PtyBoard, kvlab: Run) -> None:
     assert "kvlab deploy" in err
 
 
+def test_a_board_is_measured_beside_what_is_modelled(board: PtyBoard, tmp_path: Path, kvlab: Run) -> None:
+    install(board)
+    words = ("bench", "board", "--port", board.port, "--tokens", 20)
+    status, _, err = kvlab(*words)
+    assert (status, err.count("\n"), err.count("no model: copy a board image")) == (1, 1, 1)
+    status, _, err = kvlab(*words, "--freq", 200_000_000)
+    assert (status, err.count("nothing here sets a clock")) == (2, 1)
+    with connected(board.port) as link:
+        link.run(
+            f"with open({str(paths.SHIPPED)!r}, 'rb') as source, open('model.mkvm', 'wb') as copy:\n"
+            " copied = copy.write(source.read())"
+        )
+    path = tmp_path / "board.json"
+    status, out, _ = kvlab(*words, "--board", "rp2040", "--window", 100, "--json", path)
+    assert status == 0
+    figures = json.loads(path.read_text())
+    modelled = pace.pace(
+        boards.load("rp2040"), Image.read(paths.SHIPPED).config, "int8", tokens=20, window=100
+    )
+    assert figures["modelled"]["tokens_per_s"] == modelled.tokens_per_s
+    assert (figures["tokens"], figures["window"], figures["model_place"]) == (20, 100, "file")
+    for key in ("tokens_per_s", "first_word_s", "first_word_remembered_s", "prompt_tokens_per_s"):
+        assert figures["measured"][key] > 0
+    assert "on the board it is a file" in out
+    assert "thumb kernels; on the board viper and viper" in out
+
+
+def test_figures_of_a_board_are_those_of_its_times() -> None:
+    shape = {"dim": 1, "hidden": 1, "layers": 1, "heads": 1, "kv_heads": 1, "vocab": 1}
+    first = {
+        "shape": shape, "codec": "int8", "window": 256, "sinks": 4, "kernels": ["thumb", "thumb"],
+        "model_place": "in place", "model_id": "0", "clock_hz": 125_000_000, "first_word_us": 8_000_000,
+        "tokens": 260, "told_us": 13_000_000, "prompt_tokens": 40, "read_us": 2_000_000,
+    }  # fmt: skip
+    found = Identity("micropython", (1, 28, 0), "rp2", "Raspberry Pi Pico with RP2040", 0)
+    figures = user_board.compared(user_board._of(found), found, first, {"first_word_us": 700_000})
+    assert figures["board"] == "rp2040"
+    assert figures["measured"] == {
+        "tokens_per_s": 20, "first_word_s": 8, "first_word_remembered_s": 0.7, "prompt_tokens_per_s": 20
+    }  # fmt: skip
+    assert figures["notes"] == ["no figure: what such a model and cache take was not counted"]
+    other = Identity("micropython", (1, 28, 0), "linux", "", 0)
+    assert user_board.compared(None, other, first, first)["notes"] == [
+        'no figure: "linux" is no board that is known here'
+    ]
+
+
 # --- bad input -----------------------------------------------------------------------------------
 
 
@@ -497,6 +548,9 @@ def test_a_board_without_the_modules(board: PtyBoard, kvlab: Run) -> None:
         (["kernels", "--target", "/dev/no-such"], "--target /dev/no-such: no such port"),
         (["kernels", "--head-dim", "12"], "--head-dim 12: the unrolled loop takes multiples of 8"),
         (["kernels", "--target", "qemu", "--tokens", "64"], "--tokens: only for --target unix"),
+        (["board", "--port", "/dev/no-such"], "--port /dev/no-such: no such port"),
+        (["board"], "--port: no board is connected by USB; name its serial port"),
+        (["board", "--board", "rp2400"], '--board rp2400: no such board; did you mean "rp2040"?'),
         (["tokens", "--target", "/dev/no-such"], "--target /dev/no-such: no such port"),
         (["tokens", "--target", "/dev/no-such", "--model", "x"], "--model: a board on a serial port"),
         (["tokens", "--model", "no-such.mkvm"], "--model no-such.mkvm: no such file"),

@@ -430,7 +430,7 @@ def test_deploy_adds_what_is_asked_for(dry, options: list[str], parts: list[str]
     assert copied_modules(figures) == closure.of_parts(parts)
 
 
-MOST_BYTES = 109_600  # of the int8 story's modules, compiled for a Pico, viper and plain kernels among them
+MOST_BYTES = 110_900  # of the int8 story's modules, compiled for a Pico, viper and plain kernels among them
 
 
 def test_the_compiled_story_is_small(dry) -> None:

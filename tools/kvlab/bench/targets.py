@@ -64,8 +64,15 @@ def run(target: str, script: str, arguments: Sequence[object], steps: Steps) -> 
         hint = did_you_mean(target, (UNIX, QEMU))
         if hint:
             raise BadInput(f"--target {target}: no such target{hint}")
-        _on_port(target, source, arguments, output)
+        _on_port(target, source, arguments, output, "--target")
     return output.figures(target)
+
+
+def on_port(port: str | None, script: str, arguments: Sequence[object], steps: Steps) -> dict[str, Any]:
+    """The same of the board on `--port`; None: on the only USB serial port there is."""
+    output = _Output(steps)
+    _on_port(port, paths.APPS / "bench" / script, arguments, output, "--port")
+    return output.figures(port or "the board")
 
 
 def ordered(figures: Mapping[str, Any], *order: str) -> dict[str, Any]:
@@ -81,14 +88,16 @@ def ordered(figures: Mapping[str, Any], *order: str) -> dict[str, Any]:
     }
 
 
-def _on_port(name: str, source: Path, arguments: Sequence[object], output: _Output) -> None:
+def _on_port(
+    name: str | None, source: Path, arguments: Sequence[object], output: _Output, option: str
+) -> None:
     """Send the script to a board that has mpy_kv, and follow what it prints."""
     from kvlab.deploy import identity
     from kvlab.deploy.link import BoardError, connected
 
     words = [source.name, *map(str, arguments)]
     code = f"import sys\nsys.argv[:] = {words!r}\n{source.read_text(encoding='utf-8')}"
-    with connected(name, "--target") as link:
+    with connected(name, option) as link:
         if identity.ask(link).platform != "linux":  # the unix port would end
             link.soft_reset()
         try:
@@ -96,7 +105,7 @@ def _on_port(name: str, source: Path, arguments: Sequence[object], output: _Outp
         except BoardError as error:
             if "ImportError" in error.text:
                 raise BadInput(
-                    f"--target {name}: {error.text}; put mpy_kv and the app there first: kvlab deploy"
+                    f"{option} {link.port}: {error.text}; put mpy_kv and the app there first: kvlab deploy"
                 ) from error
             raise
 
@@ -150,4 +159,4 @@ class _Output:
             return found
         if target == UNIX:
             raise port.no_micropython(said)
-        raise FellShort(f"the run on --target {target} gave no figures: {said[:200] or 'no word'}")
+        raise FellShort(f"the run on {target} gave no figures: {said[:200] or 'no word'}")

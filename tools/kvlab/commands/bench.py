@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from commandline.errors import BadInput
-from kvlab import options, output, paths, shipped
-from kvlab.bench import choices, kernels, targets, tokens, worst
+from kvlab import boards, options, output, paths, shipped
+from kvlab.bench import board, choices, kernels, targets, tokens, worst
 from kvlab.commands._accuracy import accuracy_command
 from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 
@@ -258,6 +258,77 @@ def show_limits(limits: dict[str, Any], names: Sequence[str]) -> None:
 
 
 @command.command(
+    name="board",
+    epilog="""Examples:
+
+\b
+  kvlab bench board --port /dev/ttyACM0 --json out/board.json
+  kvlab bench board --freq 200000000
+""",
+)
+@click.option("--port", metavar="PORT", help="Its serial port [default: the USB one, if there is just one].")
+@click.option(
+    "--board",
+    "name",
+    metavar="NAME",
+    help="Whose modelled figures stand beside [default: the board's that answers].",
+)
+@click.option(
+    "--tokens",
+    type=click.IntRange(1, 100_000),
+    default=board.TOKENS,
+    show_default=True,
+    metavar="TOKENS",
+    help="Tokens to tell.",
+)
+@click.option(
+    "--window",
+    type=click.IntRange(1, 65_536),
+    metavar="TOKENS",
+    help="Recent tokens kept [default: the app's].",
+)
+@click.option(
+    "--freq",
+    type=click.IntRange(min=1),
+    metavar="HZ",
+    help="Set its clock first, as FREQ of main.py does [default: as it is]. It stays so until the board is"
+    " reset.",
+)
+@output.json_option
+def board_command(
+    port: str | None,
+    name: str | None,
+    tokens: int,
+    window: int | None,
+    freq: int | None,
+    json_path: Path | None,
+) -> None:
+    """Measure a story on a board of yours: tokens/s told, seconds to the first word, a prompt's tokens/s;
+    and print beside each what is modelled of that board.
+
+    The board must have app and model (kvlab deploy); what runs there is interrupted. The first word is timed
+    from the program's start: at first with the kernels' self-check, then as the board remembers that they
+    passed (kernels.checked, which this writes). Only an RP2040 is modelled.
+    """
+    asked = board.Asked(tokens, window, freq)
+    known = boards.load(name) if name else None
+    with output.progress("Tokens", board.steps(asked)) as done:
+        figures = board.measure(port, known, asked, done)
+    show_board(figures)
+    if json_path is not None:
+        output.write_json(json_path, figures, port=port)
+
+
+def show_board(figures: dict[str, Any]) -> None:
+    clock = f", {figures['clock_hz'] / 1e6:g} MHz" if figures["clock_hz"] else ""
+    title = f"{figures['machine'] or 'A board'}{clock}, MicroPython {figures['micropython']}"
+    output.table(title, board.rows(figures), ("", "measured", "modelled", "measured / modelled"))
+    output.notes(
+        [f"modelled: {figures['notes'][0]}", *figures["notes"][1:]],
+    )
+
+
+@command.command(
     name="worst",
     epilog="""Example:
 
@@ -457,9 +528,7 @@ def choices_command(target: str, json_path: Path | None) -> None:
 )
 @options.model_option(images=False, required=True)
 @options.tokenizer_option
-@click.option(
-    "--text", required=True, metavar="FILE", help='Text; of a .jsonl the "heldout" lines.'
-)
+@click.option("--text", required=True, metavar="FILE", help='Text; of a .jsonl the "heldout" lines.')
 @click.option(
     "--passages",
     type=click.IntRange(min=1),
@@ -527,8 +596,6 @@ def loss_command(
         )
         for name, of in figures.get("policies", {}).items()
     ]
-    output.table(
-        "Loss on held-out text" if where.suffix == ".jsonl" else f"Loss on {where.name}", rows
-    )
+    output.table("Loss on held-out text" if where.suffix == ".jsonl" else f"Loss on {where.name}", rows)
     if json_path is not None:
         output.write_json(json_path, {"model": str(path), "text": str(where), **figures})
