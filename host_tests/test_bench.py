@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from commandline.errors import BadInput, FellShort
 from firmware import natmod
 from kvlab import boards, cli, paths
 from kvlab.bench import board as user_board
-from kvlab.bench import choices, tables, targets, twin, worst
+from kvlab.bench import choices, shares, tables, targets, twin, worst
 from kvlab.bench import tokens as token_costs
 from kvlab.cost import model as pace
 from kvlab.deploy.identity import Identity
@@ -26,6 +27,8 @@ from kvlab.docs import run as docs
 from kvlab.models.image import Image
 from mpy_kv.eviction.tokens import POLICIES
 from mpy_kv.kernels import params
+from unix_port import compiled
+from unix_port.shorten.modules import machine_code
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -131,6 +134,64 @@ def test_a_token_costs_no_more_than_promised(tokens: dict[str, Any]) -> None:
     for name, most in MOST_PER_TOKEN.items():
         assert costs["255"][name] <= most
         assert costs["1"][name] < costs["63"][name] < costs["255"][name]
+
+
+@pytest.mark.slow
+def test_shares_are_all_of_a_token(tokens: dict[str, Any]) -> None:
+    """Counted another way than the token is; and the address of a kernel's code finds that kernel's work."""
+    costs, found = tokens["instructions_per_token"], tokens["shares"]
+    assert list(found) == list(costs)
+    for at, by_set in found.items():
+        assert list(by_set) == ["viper", "thumb"]
+        for name, by in by_set.items():
+            assert sum(by.values()) == pytest.approx(costs[at][name], rel=0.01)
+            assert by[shares.INTERPRETER] < 0.25 * costs["255"]["thumb"]
+    early, late = (found[at]["thumb"] for at in ("1", "255"))
+    assert late["matvec"] == pytest.approx(early["matvec"], rel=0.001)
+    for name in ("qk", "av", "weights", "score", "scales"):
+        assert late[name] > 10 * early[name], name
+    for name in ("encode", "query", "norm", "rotate", "add", "rope_table"):
+        assert late[name] == pytest.approx(early[name], rel=0.03), name
+    # A row of 8 in QK: 64 channels, 8 heads on 4, 5 layers, 256 tokens.
+    assert 3 < late["qk"] / (8 * 8 * 5 * 256) < 5
+
+
+def test_shares_are_by_the_address_of_code() -> None:
+    kernels = {"qk": [1000, b"\x01\x02\x03\x04".hex()], "av": [2000, b"\x05\x06\x07\x08".hex()]}
+    # A kernel shorter than what the board shows of memory, one longer, one of another module.
+    where = shares.ranges(kernels, [b"\x01\x02", b"\x05\x06\x07\x08" * 4, b"\x09" * 8])
+    assert where == [(1000, 1002, "qk"), (2000, 2016, "av")]
+    blocks = [[998, 5], [1000, 7], [1002, 11], [2014, 13], [2000, 1], [2016, 17]]
+    mark = {"blocks": blocks, "instructions": 1000}
+    assert shares.shared(mark, where) == {"av": 14, "qk": 7, shares.INTERPRETER: 979}
+    assert shares.rows({"3": {"thumb": {"av": 30, shares.INTERPRETER: 70}}}, ["thumb"]) == [
+        ("3", "av", "30 (30.0 %)"),
+        ("3", shares.INTERPRETER, "70 (70.0 %)"),
+    ]
+
+
+@pytest.mark.parametrize("codes", [[], [b"\x01\x02", b"\x01\x02\x03"]], ids=["none", "two"])
+def test_a_kernel_whose_code_is_not_told_apart(codes: list[bytes]) -> None:
+    with pytest.raises(FellShort, match="kernel qk: its code is that of"):
+        shares.ranges({"qk": [1000, b"\x01\x02\x03".hex()]}, codes)
+
+
+def test_machine_code_of_modules_is_found(tmp_path: Path) -> None:
+    """Of viper and assembler functions, in their order; not of bytecode and native code."""
+    source = tmp_path / "m.py"
+    source.write_text(
+        "import micropython\n"
+        "@micropython.asm_thumb\ndef a(r0):\n add(r0, 1)\n"
+        "def b():\n return 1\n"
+        "@micropython.native\ndef c():\n return 2\n"
+        "@micropython.viper\ndef d(x: int) -> int:\n return x * x * x\n"
+    )
+    made = tmp_path / "m.mpy"
+    subprocess.run([compiled.compiler(), "-march=armv6m", "-o", str(made), str(source)], check=True)
+    first, second = machine_code(made.read_bytes())
+    assert bytes([1, 0x30]) in first  # adds r0, 1
+    assert second.count(bytes([0x43])) >= 2  # muls
+    assert len(first) < len(second)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from unix_port.shorten.code import NotUnderstoodError, decode, encode
 from unix_port.shorten.passes import shorten
 
@@ -19,13 +21,23 @@ def shortened(data: bytes) -> bytes:
     """The same module; `data` itself where it is not one for ARMv6-M."""
     if len(data) < 4 or data[0] != ord("M") or data[1] != _VERSION or data[2] >> 2 & 15 != _ARMV6M:
         return data
-    return _Module(data).copied()
+    return _Module(data, _shorter).copied()
+
+
+def machine_code(data: bytes) -> list[bytes]:
+    """That of each viper and assembler function of a .mpy file, as it lies in memory once it is loaded."""
+    module = _Module(data, lambda code, _start: code)
+    module.copied()
+    return module.codes
 
 
 class _Module:
-    """Reads a module once and writes it on the way."""
+    """Reads a module once and writes it on the way, with what `change` makes of a function's code, which
+    begins behind so many bytes. `codes`: of viper and assembler functions, what was read."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, change: Callable[[bytes, int], bytes]) -> None:
+        self.codes: list[bytes] = []
+        self._change = change
         self._data = data
         self._at = 0
         self._made = bytearray()
@@ -90,15 +102,17 @@ class _Module:
         head = self._read()
         kind, has_more, size = head & 3, head >> 2 & 1, head >> 3
         code = self._taken(size)
+        if kind in (_VIPER, _ASSEMBLER):
+            self.codes.append(code)
         if kind == _NATIVE:
             prelude = self._read()
-            new = _shorter(code[:prelude], 4)
+            new = self._change(code[:prelude], 4)
             self._write(len(new) + size - prelude << 3 | head & 7)
             self._made += new + code[prelude:]
             self._write(len(new))
         elif kind == _VIPER:
             flags = self._read()
-            new = code if flags & _OWN_DATA else _shorter(code, 0)
+            new = code if flags & _OWN_DATA else self._change(code, 0)
             self._write(len(new) << 3 | head & 7)
             self._made += new
             self._write(flags)

@@ -5,7 +5,9 @@ At position p the token is the first that sees p + 1 tokens; the window is 256, 
 is the instruction on the emulated board, elsewhere the nanosecond. Each kernel set runs the very same
 token, and must leave the same logits: RuntimeError if not. "prompt_token" is what a token of a prompt costs
 there: run and written, and its share of making tokens of 400 characters, the modules for it there. On the
-emulated Cortex-M3 "parts" is what each part of the told token takes. Prints "+N" for N tokens told.
+emulated Cortex-M3 the told token of each set is between two marks for kvlab's counter of instructions
+(tools/kvlab/cost/count.c), in the order of "code", which tells where each kernel's code lies and how it
+begins. Prints "+N" for N tokens told.
 One position a run: another before it would leave another story, and another heap.
 """
 
@@ -30,9 +32,9 @@ except ImportError:  # no emulator
     instructions = None
 
 try:
-    from bench import parts
+    from bench import code
 except ImportError:  # no emulator, or one of another processor
-    parts = None
+    code = None
 
 SETS = ("viper", "thumb")
 WINDOW = 256
@@ -57,6 +59,8 @@ def nowhere(text):
 
 class Bench:
     """A model that tells a story, and can tell any token of it again."""
+
+    families = kv_kernels.FAMILY, app_kernels.FAMILY
 
     def __init__(self, model):
         if model:
@@ -155,8 +159,8 @@ def main(model, position):
         "model_id": "%08x" % bench.llama.image.model_id,
         "missing": missing,
     }
-    if parts is not None:
-        found["parts"] = {name: parts.count(bench, *pairs[name]) for name in pairs}
+    if code is not None:
+        found["code"] = [(name, code.marked(bench, *pairs[name])) for name in pairs]
     print(json.dumps(found))
 
 

@@ -18,7 +18,6 @@ from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import BoardError, connected
 
 SCRIPT = "board.py"
-TOKENS = 260
 FASTEST = ["thumb", "thumb"]  # of an RP2040: what the model counts
 
 # Figure -> what it is called.
@@ -34,7 +33,7 @@ MEASURED = {
 class Asked:
     """Of a measurement: tokens told, the window (None: the app's), the clock (None: as it is)."""
 
-    tokens: int = TOKENS
+    tokens: int = model.USUAL_STORY
     window: int | None = None
     freq: int | None = None
 

@@ -42,8 +42,11 @@ def prepare(target: str) -> None:
         raise BadInput(f"--target {target}: {error}") from error
 
 
-def run(target: str, script: str, arguments: Sequence[object], steps: Steps) -> dict[str, Any]:
-    """The figures that `script` prints on `target`.
+def run(
+    target: str, script: str, arguments: Sequence[object], steps: Steps, **how: Any
+) -> dict[str, Any]:
+    """The figures that `script` prints on `target`. how: on QEMU, `options` of the emulator and the `path` of
+    modules, see Qemu.
 
     FellShort when it fails there, BadInput or PortError when there is no such target here.
     """
@@ -58,8 +61,9 @@ def run(target: str, script: str, arguments: Sequence[object], steps: Steps) -> 
     elif target == QEMU:
         from qemu_port.board import Qemu
 
-        with Qemu(HEAP_BYTES) as board:
-            _check(target, board.run(source, arguments, timeout_s=TIMEOUT_S, stream=output))
+        path = how.get("path")
+        with Qemu(HEAP_BYTES, options=how.get("options", ())) as board:
+            _check(target, board.run(source, arguments, path=path, timeout_s=TIMEOUT_S, stream=output))
     else:
         hint = did_you_mean(target, (UNIX, QEMU))
         if hint:

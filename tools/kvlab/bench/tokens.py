@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kvlab.bench import first_word, targets
+from kvlab.bench import first_word, shares, targets
 from kvlab.bench.targets import Steps
 
 POSITIONS = (1, 63, 255)
@@ -26,10 +26,10 @@ def steps(target: str, positions: Sequence[int]) -> int:
 
 def measure(target: str, model: Path | None, positions: Sequence[int], done: Steps) -> dict[str, Any]:
     """{"instructions_per_token" or "ns_per_token": {position: {kernels: ...}}, "prompt_token" likewise,
-    "window", ...}.
+    "window", ...}; on the emulated board also "shares" by position (shares.py).
 
     Each position has a story of its own on a fresh board, so that its cost is the same whatever others are
-    asked for; "parts" are of the last one. On the emulated board also "cache" (what steps.py counts),
+    asked for. On the emulated board also "cache" (what steps.py counts),
     "limits" (limits.of_boards, at the last position), "first_word" and "first_word_remembered"
     (first_word.py). `model`: a board image; None for the one that a board has.
     """
@@ -38,12 +38,19 @@ def measure(target: str, model: Path | None, positions: Sequence[int], done: Ste
     figures: dict[str, Any] = {"target": target, "model": str(model) if model else None}
     by_position: dict[str, dict[str, int]] = {}
     prompt: dict[str, dict[str, int]] = {}
+    of_kernels: dict[str, Any] = {}
     for position in sorted(set(positions)):
-        found = _run(target, "tokens.py", [model or "", position], done)
+        words = [model or "", position]
+        if target == targets.QEMU:
+            found = targets.ordered(shares.run(words, done), *ORDER)
+            of_kernels[str(position)] = found["shares"]
+        else:
+            found = _run(target, "tokens.py", words, done)
         (unit,) = found.keys() & {COUNTED, TIMED}
         by_position[str(position)] = found[unit]
         prompt[str(position)] = found["prompt_token"]
-        figures |= {**found, unit: by_position, "prompt_token": prompt}
+        more = {"shares": of_kernels} if of_kernels else {}
+        figures |= {**found, unit: by_position, "prompt_token": prompt, **more}
     if target == targets.QEMU and model is not None:
         last = max(positions)
         figures["cache"] = _run(target, "steps.py", [], done)

@@ -10,8 +10,9 @@ import click
 
 from commandline.errors import BadInput
 from kvlab import boards, options, output, paths, shipped
-from kvlab.bench import board, choices, kernels, targets, tokens, worst
+from kvlab.bench import choices, kernels, shares, targets, tokens, worst
 from kvlab.commands._accuracy import accuracy_command
+from kvlab.cost import model
 from mpy_kv.eviction.tokens import POLICIES as TOKEN_POLICIES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -173,7 +174,9 @@ def tokens_command(
     """Cost of one token of the stories app, everything included, by position and kernel set; and of one of a
     prompt, with its share of making tokens of text.
 
-    The window is 256 tokens. On qemu in instructions, and also: what the program takes from its start to the
+    The window is 256 tokens. On qemu in instructions of compiled modules, and also: the shares, what of the
+    told token each kernel takes, counted by the address of its code by a plugin of the emulator (needs gcc),
+    and all other code, which is the interpreter and the calls; what the program takes from its start to the
     first word of a story, at first and where its kernels are remembered as checked; what the cache takes to
     store, that no step grows dearer with what has passed, and what core and buses of each board allow.
     On unix and on a board, which must have app and model (kvlab deploy), in time.
@@ -213,6 +216,9 @@ def show_tokens(figures: dict[str, Any]) -> None:
     header = ("tokens there", *(f"{name}, instructions" if counted else name for name in names))
     output.table(f"One token on {figures['target']}", rows, header)
     show_missing(figures)
+    if "shares" in figures:
+        rows = shares.rows(figures["shares"], names)
+        output.table("Shares of the told token, instructions", rows, ("tokens there", "in", *names))
     if "first_word" in figures:
         show_starts(figures)
     if "cache" in figures:
@@ -276,7 +282,7 @@ def show_limits(limits: dict[str, Any], names: Sequence[str]) -> None:
 @click.option(
     "--tokens",
     type=click.IntRange(1, 100_000),
-    default=board.TOKENS,
+    default=model.USUAL_STORY,
     show_default=True,
     metavar="TOKENS",
     help="Tokens to tell.",
@@ -310,6 +316,8 @@ def board_command(
     from the program's start: at first with the kernels' self-check, then as the board remembers that they
     passed (kernels.checked, which this writes). Only an RP2040 is modelled.
     """
+    from kvlab.bench import board
+
     asked = board.Asked(tokens, window, freq)
     known = boards.load(name) if name else None
     with output.progress("Tokens", board.steps(asked)) as done:
@@ -320,6 +328,8 @@ def board_command(
 
 
 def show_board(figures: dict[str, Any]) -> None:
+    from kvlab.bench import board
+
     clock = f", {figures['clock_hz'] / 1e6:g} MHz" if figures["clock_hz"] else ""
     title = f"{figures['machine'] or 'A board'}{clock}, MicroPython {figures['micropython']}"
     output.table(title, board.rows(figures), ("", "measured", "modelled", "measured / modelled"))

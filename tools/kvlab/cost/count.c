@@ -2,8 +2,9 @@
 
    A store to MARK writes a line with all counts so far to the file of the option out=. Counted apart: code
    below the option firmware_end=, that of its memcpy from copy_at= to copy_end=, and what lies above, in the
-   heap (kernels, native code). Between two stores to PAUSE no instruction counts. A block of translated code counts
-   as a whole when it is entered, so that a mark is right to within a block. Only what is used of the
+   heap (kernels, native code). Between two stores to PAUSE no instruction counts. With blocks=1 a mark also
+   has the instructions since the last one, all of them and those above by the address of their block. A block
+   of translated code counts as a whole when it is entered, so that a mark is right to within a block. Only what is used of the
    emulator's plugin interface, version 1, is declared here: Debian ships no header of it. */
 
 #include <stdint.h>
@@ -41,15 +42,19 @@ static const char *const names[CLASSES] = {
     "other", "load", "store", "multiple", "words", "pop_pc", "branch", "not_taken", "call", "return"};
 static const char *const regions[REGIONS] = {"firmware", "kernels", "copies"};
 
-typedef struct {
+typedef struct block {
     uint32_t at, end;
-    uint16_t n[CLASSES];
+    uint16_t n[CLASSES], all; /* by class; all instructions, each once */
     uint8_t region, conditional;
+    uint64_t runs; /* since the last mark */
+    struct block *next;
 } block_t;
 
 static uint64_t counts[REGIONS][CLASSES];
 static uint64_t code_misses, data_misses, model_misses, model_reads;
-static block_t *last;
+static block_t *last, *kernel_blocks;
+static uint64_t instructions;
+static int by_block;
 static uint32_t firmware_end, copy_at, copy_end;
 static int paused;
 static FILE *out;
@@ -179,12 +184,29 @@ static void entered(unsigned cpu, void *data)
     last = b;
     if (paused)
         return;
+    b->runs++;
+    instructions += b->all;
     uint64_t *sum = counts[b->region];
     for (int i = 0; i < CLASSES; i++)
         sum[i] += b->n[i];
     if (b->region != KERNELS)
         for (uint32_t at = b->at & ~7u; at < b->end; at += 8)
             code_misses += missed(at);
+}
+
+static void print_blocks(void)
+{
+    const char *between = "";
+    fprintf(out, ", \"instructions\": %llu, \"blocks\": [", (unsigned long long)instructions);
+    for (block_t *b = kernel_blocks; b; b = b->next) {
+        if (b->runs) {
+            fprintf(out, "%s[%lu, %llu]", between, (unsigned long)b->at, (unsigned long long)(b->runs * b->all));
+            between = ", ";
+        }
+        b->runs = 0;
+    }
+    fprintf(out, "]");
+    instructions = 0;
 }
 
 static void accessed(unsigned cpu, uint32_t info, uint64_t address, void *data)
@@ -202,9 +224,12 @@ static void accessed(unsigned cpu, uint32_t info, uint64_t address, void *data)
                 fprintf(out, "%s\"%s\": %llu", i ? ", " : "", names[i], (unsigned long long)counts[r][i]);
             fprintf(out, "}, ");
         }
-        fprintf(out, "\"misses\": {\"code\": %llu, \"data\": %llu, \"model\": %llu}, \"model_reads\": %llu}\n",
+        fprintf(out, "\"misses\": {\"code\": %llu, \"data\": %llu, \"model\": %llu}, \"model_reads\": %llu",
                 (unsigned long long)code_misses, (unsigned long long)data_misses,
                 (unsigned long long)model_misses, (unsigned long long)model_reads);
+        if (by_block)
+            print_blocks();
+        fprintf(out, "}\n");
         fflush(out);
         return;
     }
@@ -224,6 +249,11 @@ static void translated(id_t64 id, struct qemu_plugin_tb *tb)
     b->region = b->at >= firmware_end ? KERNELS : FIRMWARE;
     if (b->at >= copy_at && b->at < copy_end)
         b->region = COPIES;
+    b->all = n;
+    if (b->region == KERNELS) {
+        b->next = kernel_blocks;
+        kernel_blocks = b;
+    }
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         size_t size = qemu_plugin_insn_size(insn);
@@ -241,6 +271,8 @@ API int qemu_plugin_install(id_t64 id, const info_t *info, int argc, char **argv
             out = fopen(argv[i] + 4, "w");
         else if (!strncmp(argv[i], "firmware_end=", 13))
             firmware_end = strtoul(argv[i] + 13, NULL, 0);
+        else if (!strncmp(argv[i], "blocks=", 7))
+            by_block = atoi(argv[i] + 7);
         else if (!strncmp(argv[i], "copy_at=", 8))
             copy_at = strtoul(argv[i] + 8, NULL, 0);
         else if (!strncmp(argv[i], "copy_end=", 9))

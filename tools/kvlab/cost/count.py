@@ -15,7 +15,6 @@ from kvlab import paths, shipped
 from kvlab.cost import counted
 from kvlab.cost.cycles import CYCLES, Counts
 from kvlab.element_types import HELD, USUAL
-from kvlab.models.image import Image
 from qemu_port import machines
 from qemu_port.board import Qemu
 from unix_port import compiled, processes
@@ -56,12 +55,9 @@ def marks(
 ) -> list[dict[str, Any]]:
     """What the plugin has counted at each mark of that script, with `image` in flash. FellShort."""
     with tempfile.TemporaryDirectory(prefix="kvlab-") as place:
-        folder = Path(place)
-        out = folder / "marks"
-        library = plugin(folder)
+        out = Path(place) / "marks"
         elf = firmware.build(HEAP_BYTES)
-        options = f"file={library},out={out},firmware_end={firmware_end(elf):#x}"
-        with Qemu(elf=elf, flash=image, options=["-plugin", options]) as board:
+        with Qemu(elf=elf, flash=image, options=options(elf, out)) as board:
             done = board.run(
                 script,
                 list(words),
@@ -71,7 +67,19 @@ def marks(
         if done.status != 0:
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
             raise FellShort(f"the counted run failed: {said[-1] if said else 'no word'}")
-        return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        return read(out)
+
+
+def options(elf: Path, out: Path, blocks: bool = False) -> list[str]:
+    """Of the emulator, that have the plugin count a run of that firmware into `out`, in whose folder it is
+    compiled; with `blocks` by the addresses of code above the firmware's, too."""
+    words = f"file={plugin(out.parent)},out={out},firmware_end={firmware_end(elf):#x},blocks={int(blocks)}"
+    return ["-plugin", words]
+
+
+def read(out: Path) -> list[dict[str, Any]]:
+    """What was counted up to each mark."""
+    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
 def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Counts:
@@ -84,6 +92,8 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Counts:
 
 def entries() -> dict[str, Any]:
     """What the table has of this tree: models that ship in int8, the first of them in every type."""
+    from kvlab.models.image import Image
+
     found = {}
     for name in shipped.NAMES:
         image = Image.read(shipped.image(name))

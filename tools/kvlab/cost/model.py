@@ -16,7 +16,8 @@ from kvlab.cost.cycles import Counts
 
 IN_PLACE = "in place"
 CHIP = "RP2040"
-USUAL_PROMPT = 40  # tokens
+USUAL_STORY = 260  # tokens
+USUAL_PROMPT = 40
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def pace(
     shape: Any,
     codec: Any,
     *,
-    tokens: int = 260,
+    tokens: int = USUAL_STORY,
     prompt_tokens: int = 0,
     window: int = 256,
     sinks: int = 4,

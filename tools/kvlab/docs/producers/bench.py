@@ -8,7 +8,7 @@ from typing import Any
 from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import INSTRUCTIONS
 
-PARTS = "tools/kvlab/plots/token.json"  # what the picture of a token's instructions is drawn from
+SHARES = "tools/kvlab/plots/token.json"  # what the picture of a token's instructions is drawn from
 SINGLE = ("token_thumb", "token_viper", "first_word", "first_word_remembered")
 WORST = ("worst", "worst_pools", "worst_requests", "worst_policies", "worst_tokens")
 
@@ -40,8 +40,9 @@ def _tokens(_wanted: Collection[str]) -> Mapping[str, str | bytes]:
     single = {f"token_{name}": f"{count / 1e6:.2f} M" for name, count in last.items()}
     single |= {name: f"{figures[name] / 1e6:.0f} M" for name in first_word.STARTS}
     counted = {key: figures[key] for key in ("model_id", "window", tokens.COUNTED)}
-    counted["parts"] = {name: dict(sorted(parts.items())) for name, parts in figures["parts"].items()}
-    return {**tables.tokens_tables(figures), **single, PARTS: output.as_json(counted)}
+    at = max(figures["shares"], key=int)
+    counted["shares"] = {at: {name: dict(sorted(by.items())) for name, by in figures["shares"][at].items()}}
+    return {**tables.tokens_tables(figures), **single, SHARES: output.as_json(counted)}
 
 
 def _worst(_wanted: Collection[str]) -> Mapping[str, str]:
@@ -75,7 +76,7 @@ PRODUCERS = (
         "bench_tokens",
         "kvlab bench tokens --target qemu",
         Cost.MINUTES,
-        named(*("token", "storing", "limits", *SINGLE, PARTS), tolerance=INSTRUCTIONS),
+        named(*("token", "storing", "limits", *SINGLE, SHARES), tolerance=INSTRUCTIONS),
         _tokens,
         needs_firmware,
     ),

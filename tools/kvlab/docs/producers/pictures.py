@@ -79,7 +79,7 @@ def _time(_wanted: Collection[str]) -> Mapping[str, bytes]:
     from kvlab.plots import time
 
     counted = json.loads(pictures.COUNTED.read_text(encoding="utf-8"))
-    figures = {"parts": counted["parts"], "of": counted[pictures.PER_TOKEN]}
+    figures = counted["shares"]
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         path = Path(folder) / "time.png"
         time.draw(counted, "Where the instructions of a token go, counted on an emulated Cortex-M3", path)
