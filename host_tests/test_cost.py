@@ -106,6 +106,47 @@ def test_the_divider_of_the_flash_changes_with_the_clock():
     assert "200 MHz" in fast.note
 
 
+def test_a_start_that_remembers_its_kernels_is_told_where_it_was_counted():
+    begun = Counts({"other": 125e6}, {}, 0)
+    entry = replace(counted.find(SHAPE, "int8"), start=begun.times(3), remembered=begun)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counted, "find", lambda *_: entry)
+        known = model.pace(PICO, SHAPE, "int8")
+        asked = model.pace(PICO, SHAPE, "int8", prompt_tokens=40)
+        entry = replace(entry, remembered=None)
+        older = model.pace(PICO, SHAPE, "int8")
+    assert known.first_word_remembered_s == pytest.approx(cycles.FIRMWARE)
+    assert known.first_word_s == pytest.approx(3 * cycles.FIRMWARE)
+    assert asked.first_word_remembered_s == pytest.approx(cycles.FIRMWARE + 40 / asked.prompt_tokens_per_s)
+    assert "first word after 3.5 s (1.2 s once its kernels are remembered), a" in model.said(known.figures())
+    assert older.first_word_remembered_s is None
+    assert "first word after 3.5 s, a prompt's" in model.said(older.figures())
+
+
+def test_both_starts_are_counted_in_one_folder(tmp_path):
+    """The second finds there what the first has remembered."""
+    from kvlab.cost import count
+
+    runs = []
+
+    def run(script, words, image, cwd):
+        runs.append((script.name, words, cwd))
+        first = not (cwd / count.VERDICTS).exists()
+        (cwd / count.VERDICTS).touch()
+        ready = [mark(0), mark(9 if first else 2)]
+        told = 2 * 2 * int(words[2])
+        return ready + [mark(i) for i in range(told)]
+
+    def mark(n):
+        by = {name: n * (name == "other") for name in CYCLES}
+        return {"firmware": by, "kernels": by, "misses": {"code": n}}
+
+    entry = counted._entry(count.story(b"", "int4", run))
+    assert (entry.start.misses, entry.remembered.misses) == (9, 2)
+    assert [words[3:] for _, words, _ in runs] == [["int4", "", count.VERDICTS]] * 2
+    assert entry.token.keys() == entry.prompt.keys() == set(count.POSITIONS)
+
+
 def test_there_is_no_figure_where_nothing_was_counted():
     other = model.pace(boards.load("esp32"), SHAPE, "int8")
     assert other.tokens_per_s is None
@@ -141,6 +182,7 @@ def test_the_plan_and_the_story_say_the_same(tmp_path, capsys):
     told = story.paced(PICO, image, Telling(), seen).figures()
     assert told == model.pace(PICO, SHAPE, "int8").figures()
     assert told.keys() >= {"tokens_per_s", "first_word_s", "prompt_tokens_per_s", "model_place"}
+    assert 0 < told["first_word_remembered_s"] < told["first_word_s"]
     path = tmp_path / "plan.json"
     words = ["plan", "--model", "stories", "--board", "rp2040", "--tokens", "260", "--window", "256"]
     assert cli.main([*words, "--json", str(path)]) == 0

@@ -1,7 +1,8 @@
 """A story whose parts are marked for kvlab's counter of instructions by class (tools/kvlab/cost/count.c).
 
-usage: marks.py WINDOW SINKS TOKENS [CODEC [FILE]]    the model lies in flash; prints JSON
+usage: marks.py WINDOW SINKS TOKENS [CODEC [FILE [VERDICTS]]]    the model lies in flash; prints JSON
 With FILE the flash is a littlefs, on which the model is that file; needs firmware with MICROPY_VFS_LFS2.
+VERDICTS: where checked kernels are remembered, see stories/verdicts.py. An empty word is left out.
 Marks: the start, when the model is ready, then before and after each token told, then before and after each
 of the same tokens read as a prompt's. Greedy, so that the story is the same wherever it is told.
 Runs on the emulated Cortex-M3 alone.
@@ -48,7 +49,7 @@ class Flash:
         return {4: FLASH_BYTES >> 12, 5: 4096}.get(what, 0)
 
 
-def main(window, sinks, tokens, codec=None, file=None):
+def main(window, sinks, tokens, codec=None, file=None, verdicts=None):
     mark()
     model = memoryview(bytearray_at(FLASH, FLASH_BYTES))
     if file:
@@ -65,6 +66,8 @@ def main(window, sinks, tokens, codec=None, file=None):
         from stories.app import Teller, open_model
 
     more = {"codec": codec} if codec else {}
+    if verdicts:
+        more["verdicts"] = verdicts
     llama = open_model(model, window=int(window), sinks=int(sinks), **more)
     # As app.tell() goes about it.
     teller = Teller(llama, Sampler(llama, "0"), lambda text: None)

@@ -23,6 +23,7 @@ POSITIONS = (1, 3, 16, 32, 64, 96, 128, 160, 192, 224, 255, 256, 258)
 WINDOW, SINKS = 256, 4
 HEAP_BYTES = 512 * 1024  # in which every element type has room
 TIMEOUT_S = 600
+VERDICTS = "kernels.checked"
 
 _PLUGIN = Path(__file__).with_name("count.c")
 
@@ -51,9 +52,10 @@ def firmware_end(elf: Path) -> int:
 
 
 def marks(
-    script: Path, words: Iterable[object], image: bytes, modules: Path | None = None
+    script: Path, words: Iterable[object], image: bytes, modules: Path | None = None, cwd: Path | None = None
 ) -> list[dict[str, Any]]:
-    """What the plugin has counted at each mark of that script, with `image` in flash. FellShort."""
+    """What the plugin has counted at each mark of that script, with `image` in flash; `cwd` is the board's
+    folder. FellShort."""
     with tempfile.TemporaryDirectory(prefix="kvlab-") as place:
         out = Path(place) / "marks"
         elf = firmware.build(HEAP_BYTES)
@@ -62,6 +64,7 @@ def marks(
                 script,
                 list(words),
                 path=[modules or compiled.tree(machines.ARM.arch)],
+                cwd=cwd,
                 timeout_s=TIMEOUT_S,
             )
         if done.status != 0:
@@ -105,10 +108,14 @@ def entries() -> dict[str, Any]:
 def story(
     image: bytes, codec: str = USUAL, run: Callable[..., list[dict[str, Any]]] = marks
 ) -> dict[str, Any]:
-    """Start, tokens told and tokens of a prompt by position, of the model in place: an entry of the table."""
+    """Both starts, tokens told and of a prompt by position, of the model in place: an entry of the table."""
     told = max(POSITIONS) + 1
-    words = [WINDOW, SINKS, told, *([codec] if codec != USUAL else [])]
-    seen = run(paths.APPS / "bench" / "marks.py", words, image)
+    script, verdicts = paths.APPS / "bench" / "marks.py", ["", VERDICTS]
+    with tempfile.TemporaryDirectory(prefix="kvlab-") as place:
+        # The first start checks the kernels and remembers them in the folder, the second finds them there.
+        folder = Path(place)
+        seen = run(script, [WINDOW, SINKS, told, _word(codec), *verdicts], image, cwd=folder)
+        again = run(script, [WINDOW, SINKS, 0, _word(codec), *verdicts], image, cwd=folder)
     start, ready, *rest = seen
     pairs = list(zip(rest[::2], rest[1::2]))
     tokens, prompt = pairs[:told], pairs[told:]
@@ -116,9 +123,15 @@ def story(
         "window": WINDOW,
         "sinks": SINKS,
         "start": packed(between(start, ready)),
+        "remembered": packed(between(*again)),
         "token": {str(p): packed(between(*tokens[p])) for p in POSITIONS},
         "prompt": {str(p): packed(between(*prompt[p - 1])) for p in POSITIONS},
     }
+
+
+def _word(codec: str) -> str:
+    """As marks.py takes it: the usual one is the app's without being named."""
+    return codec if codec != USUAL else ""
 
 
 def packed(counts: Counts) -> dict[str, Any]:

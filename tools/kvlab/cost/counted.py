@@ -35,6 +35,7 @@ class Entry:
     token: Mapping[int, Counts]
     prompt: Mapping[int, Counts]
     file: Mapping[int, Counts]  # a token where the model is a file on littlefs; empty where not counted
+    remembered: Counts | None  # a start that finds its kernels checked; None where not counted
 
 
 def key(shape: Any, codec: str, code: str = NOW) -> str:
@@ -108,6 +109,7 @@ def _entry(found: Mapping[str, Any]) -> Entry:
         {int(place): _counts(n) for place, n in found["token"].items()},
         {int(place): _counts(n) for place, n in found["prompt"].items()},
         {int(place): _counts(n) for place, n in found.get("file", {}).items()},
+        _counts(found["remembered"]) if "remembered" in found else None,
     )
 
 

@@ -31,13 +31,13 @@ def _pace(_wanted: Collection[str]) -> Mapping[str, str]:
     clocks.append(("---",) + ("---:",) * 4)
     for hz in (board.machine.clock_hz, *board.facts["cpu.clocks_hz"].value):
         at = model.pace(board, shape, "int8", clock_hz=hz)
-        first = f"{at.first_word_s:.1f} s"
+        again = at.first_word_remembered_s
+        first = f"{at.first_word_s:.1f} s" + (f", then {again:.1f} s" if again is not None else "")
         told, read = f"{at.tokens_per_s:.1f}", f"{at.prompt_tokens_per_s:.1f}"
         clocks.append((f"{hz / 1e6:g} MHz", f"{cycles.miss_cycles(hz):g}", told, first, read))
     return {
         "pace_clocks": "\n".join(f"| {' | '.join(row)} |" for row in clocks),
-        "pace": f"{whole.tokens_per_s:.1f} tokens/s, first word after {whole.first_word_s:.1f} s, a prompt's"
-        f" {whole.prompt_tokens_per_s:.1f} tokens/s",
+        "pace": model.said(whole.figures()),
         "pace_error": f"{100 * max(abs(line.error) for line in lines):.1f} %",
         "pace_positions": "\n".join(f"| {' | '.join(row)} |" for row in rows),
     }
