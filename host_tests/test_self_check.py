@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import random
 from array import array
 from binascii import crc32
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from mpy_kv import Geometry, KVCache, kernels
 from mpy_kv.errors import BadArgument
 from mpy_kv.eviction import tokens as token_policies
 from mpy_kv.kernels import params as P
-from mpy_kv.kernels import plain
+from mpy_kv.kernels import plain, trial
 from mpy_kv.kernels.kernel_registry import KernelSet
 
 Loader = Callable[[], Any]
@@ -222,7 +223,7 @@ def test_want_of_memory_is_no_verdict() -> None:
 
 ON_THE_PORT = """
 from mpy_kv import Geometry, KVCache, kernels
-from mpy_kv.kernels import plain
+from mpy_kv.kernels import plain, trial
 def load():
     functions = {n: getattr(plain, n) for n in kernels.NAMES}
     functions["qk"] = lambda buf, same, mask, a: 0
@@ -487,6 +488,57 @@ def test_a_sound_set_is_known_by_every_vector_that_a_comparison_runs(family: Any
     assert check.known(noted)
     assert sorted(calls) == sorted(compared)
     assert len(set(calls)) > 10
+
+
+SEEDED = 20
+
+
+def written(words: Any, before: list[bytes | None]) -> list[tuple[Any, int]]:
+    """Bytes of a call's arguments that are others now: each a view and a place."""
+    found = []
+    for word, old in zip(words, before, strict=True):
+        if old is not None:
+            view = memoryview(word).cast("B")
+            found += [(view, at) for at, (a, b) in enumerate(zip(view, old, strict=True)) if a != b]
+    return found
+
+
+def errs(bad: str, part: float, bit: int) -> Callable[[str, Any], Any]:
+    """For like_plain: one kernel that has one bit wrong in each call, at the same part of what it writes, or
+    in what it returns where it writes nothing."""
+
+    def wrap(name: str, real: Any) -> Any:
+        def called(*words: Any) -> Any:
+            before = [None if isinstance(x, int) or memoryview(x).readonly else bytes(x) for x in words]
+            result = real(*words)
+            places = written(words, before)
+            if not places:
+                return result ^ 1 << bit if returns else result
+            view, at = places[int(part * len(places))]
+            view[at] ^= 1 << bit
+            return result
+
+        returns = name in ("argmax", "pick")
+        return called if name == bad else real
+
+    return wrap
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        *("int8", "tokens", "stories"),
+        *(pytest.param(of, marks=pytest.mark.exhaustive) for of in ("int8-int4", "float16")),
+    ],
+)
+def test_all_seeded_faults_are_found(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kernel in turn, where and which bit by the seed: none is left out of what is compared."""
+    family, rng = FAMILIES[of], random.Random(13)
+    monkeypatch.setattr(family, "taken", ())
+    for i in range(SEEDED):
+        fault = (family.names[i % len(family.names)], rng.random(), rng.randrange(8))
+        assert trial.wrong(family, like_plain(family, errs(*fault))), fault
+    assert trial.wrong(family, like_plain(family, lambda _, real: real)) is None
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
