@@ -42,7 +42,7 @@ MOST = {
 }
 
 # Of one token of stories260K's shape with 256 tokens in view.
-MOST_PER_TOKEN = {"viper": 8_000_000, "thumb": 3_500_000}
+MOST_PER_TOKEN = {"viper": 6_500_000, "thumb": 3_500_000}
 
 # Where names meet in the interpreter's cache of lookups, bytecode takes up to 3 % more.
 MOST_PER_APPEND = {"int16": 9_270, "float32": 13_000}
