@@ -226,16 +226,12 @@ def test_counted_shares_are_those_of_the_shipped_model():
     assert COUNTED["model_id"] == f"{header.model_id:08x}"
     at, totals = max(COUNTED[pictures.PER_TOKEN].items(), key=lambda item: int(item[0]))
     assert int(at) + 1 == COUNTED["window"]
-    rests = []
     for name in SETS:
         by = COUNTED["shares"][at][name]
         assert sum(by.values()) == pytest.approx(totals[name], rel=0.01)
         parts = time.parts(by)
         assert {"QK", "softmax", "AV", "store K, V", "matrices", "sampling"} <= parts.keys()
-        rests.append(parts[shares.INTERPRETER])
-    assert 0 < rests[0] < totals["thumb"] / 4
-    # What is no kernel's is nearly the same, whatever the kernels.
-    assert rests[1] == pytest.approx(rests[0], rel=0.15)
+        assert 0 < parts[shares.INTERPRETER] < totals["thumb"] / 4
 
 
 def test_names_of_sizes():
