@@ -98,25 +98,38 @@ class Maker:
 
     def quant(self) -> Case:
         n = 32 * self.n(6)
-        v = np.concatenate([self.ints(n, 1 << 30), np.full(2 + 17 * n // 32, -7)])
+        v = np.concatenate([self.ints(n, 1 << 30), np.full(2 + 25 * n // 32, -7)])
         if self.rng.rand() < 0.5:  # groups of very different size
             v[:n] = v[:n] >> np.repeat(self.rng.randint(0, 31, n // 32), 32)
         root = int(self.rng.choice([ROOT_ONE, 1 << 15, self.rng.randint(1 << 14, 1 << 15)]))
         a = [n, n, 0, n, root, int(self.rng.randint(-40, 20))]
         return ["quant", [buffer("i", v), buffer("i", a)]]
 
+    def codes(self, groups: int, largest: bool) -> np.ndarray:
+        """Codes [groups][8][4] of an activation vector: fours whose magnitudes add up to 258 at most."""
+        fours = np.sort(self.rng.randint(0, 259, (groups, 8, 3)), 2)
+        if largest:  # all at once, or shared out evenly
+            alone = [[0, 0, 0], [0, 0, 258], [0, 258, 258], [258, 258, 258]]
+            fours = np.array([*alone, [64, 129, 193], [65, 129, 194]])
+            fours = fours[self.rng.randint(len(fours), size=(groups, 8))]
+        codes = np.diff(fours, axis=2, prepend=0, append=258)
+        if not largest:
+            codes = codes * self.rng.randint(0, 65, (groups, 8, 1)) // 64
+        return codes * self.rng.choice([-1, 1], codes.shape)
+
     def activation(self, groups: int, codes: np.ndarray | None = None) -> np.ndarray:
         """An activation vector made by hand; codes [groups][8][4]."""
         if codes is None:
-            codes = self.rng.randint(-128, 129, (groups, 8, 4))
-        act = np.zeros(2 + 17 * groups, np.int64)
-        act[0] = self.rng.randint(1 << 14, 1 << 15)
-        act[1] = self.rng.randint(-50, 1)
-        body = act[2:].reshape(groups, 17)
-        body[:, 0] = (1 << 14) // groups
-        body[:, 1::2] = codes[..., 2] + (codes[..., 0] << 16)
-        body[:, 2::2] = codes[..., 3] + (codes[..., 1] << 16)
-        return act
+            codes = self.codes(groups, largest=False)
+        c0, c1, c2, c3 = np.moveaxis(codes, 2, 0)
+        even, odd = c2 + (c0 << 16), c3 + (c1 << 16)
+        body = np.zeros((groups, 25), np.int64)
+        body[:, 0:24:3] = even
+        body[:, 1:24:3] = odd - (even << 8)
+        body[:, 2:24:3] = (1 << 15) - (even + odd) * 0x00800080
+        body[:, 24] = (1 << 14) // groups
+        first = [self.rng.randint(1 << 14, 1 << 15), self.rng.randint(-50, 1)]
+        return np.concatenate([first, body.ravel()]).astype(np.int32).astype(np.int64)
 
     def matvec(self) -> Case:
         groups, rows = self.n(5), self.n(6)
@@ -126,10 +139,10 @@ class Maker:
             groups, rows = 256, 2
         w = self.rows(rows, groups, largest)
         if largest:
-            codes = self.rng.choice([-128, 128], (groups, 8, 4))
+            codes = self.codes(groups, largest)
             if self.rng.rand() < 0.5:  # every product of the first row has the same sign
-                codes = np.where(w[0, : 32 * groups] > 128, 128, -128).reshape(groups, 8, 4)
-                codes *= self.rng.choice([-1, 1])
+                signs = np.where(w[0, : 32 * groups] > 128, 1, -1).reshape(groups, 8, 4)
+                codes = np.abs(codes) * signs * self.rng.choice([-1, 1])
         act = self.activation(groups, codes)
         skip = w.shape[1] - 32 * groups
         v = np.concatenate([[5], act, np.zeros(rows)])

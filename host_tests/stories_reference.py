@@ -21,6 +21,7 @@ from stories_cases import LIMIT, ROOT_ONE, Case, array, buffer, draw
 
 GOLDEN = Path(__file__).with_name("goldens") / "stories" / "cases.jsonl"
 UNIT = 1 << 15
+GROUP = 25  # elements of an activation vector for 32 numbers
 
 _quarter = np.arange(258).clip(max=256)
 SINE = np.floor(np.sin(_quarter / 256 * np.pi / 2) * UNIT + 0.5).astype(np.int64)
@@ -101,61 +102,79 @@ def norm(w, v, a):
 
 def quant(v, a):
     _, n, src, act, root, exponent = a
-    x = v[src : src + n].reshape(-1, 32)
-    tops = np.abs(x).max(1)
-    s = fold(x)
+    x = v[src : src + n].reshape(-1, 8, 4)
+    # Of a group, a quarter of what its heaviest four adds up to.
+    tops = fits((np.abs(x) + 3) // 4).sum(2).max(1)
+    s = fold(tops)
     total = int((tops >> s).sum())
-    out = v[act : act + 2 + 17 * len(x)]
+    out = v[act : act + 2 + GROUP * len(x)]
     out[:] = 0
     if not total:
         return
     # total / root as a mantissa of 15 bits, first from 30 bits of total.
     up = 30 - total.bit_length()
     mantissa = fits((total << up) + root // 2) // int(root)
-    exponent += s - 21 - up
+    exponent += s - 20 - up
     while mantissa >= UNIT:
         mantissa = (mantissa + 1) // 2
         exponent += 1
     out[0], out[1] = mantissa, exponent
-    body = out[2:].reshape(-1, 17)
-    body[:, 0] = fits(((tops >> s) << 14) + total // 2) // total
-    for row, group, top in zip(body, x, tops):
+    scales = fits(((tops >> s) << 14) + total // 2) // total
+    codes = np.zeros(x.shape, np.int64)
+    for of_group, group, top in zip(codes, x, tops):
         if not top:
             continue
         move = 15 - int(top).bit_length()
-        unit = halved(top, -move) if move < 0 else top << move
-        shifted = halved(group, -move) if move < 0 else group << move
-        codes = halved(fits(shifted * (LIMIT // unit)), 23)
-        assert np.abs(codes).max() == 128
-        c = codes.reshape(8, 4)
-        row[1::2] = c[:, 2] + (c[:, 0] << 16)
-        row[2::2] = c[:, 3] + (c[:, 1] << 16)
+        unit = int(top) << move if move >= 0 else int(top) >> -move
+        shifted = halved(group << max(move, 0), 2 + max(-move, 0))
+        of_group[:] = halved(fits(shifted * (LIMIT // unit)), 22)
+    out[2:] = pack(codes, scales)
+
+
+def word(x: Any) -> Any:
+    """x modulo 2^32, as a signed 32-bit word holds it."""
+    return (np.asarray(x, np.int64) + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def pack(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Groups of an activation vector, without its mantissa and exponent; codes [groups][8][4]."""
+    assert np.abs(codes).sum(2).max() <= 258
+    assert np.abs(codes).sum((1, 2)).max() <= 8 * 258
+    c0, c1, c2, c3 = np.moveaxis(codes, 2, 0)
+    even, odd = c2 + (c0 << 16), c3 + (c1 << 16)
+    # What the offsets of 128 add to the products of four, less what rounds the lower half.
+    offset = 128 * ((c0 + c1 + c2 + c3 << 16) + c2 + c3)
+    three = np.stack([even, odd - (even << 8), UNIT - offset], 2)
+    return word(np.concatenate([three.reshape(-1, 24), scales[:, None]], 1)).ravel()
 
 
 def unpack(act: np.ndarray) -> tuple[int, int, np.ndarray, np.ndarray]:
     """(mantissa, exponent, codes [groups][8][4], scales [groups]) of an activation vector."""
-    body = act[2:].reshape(-1, 17)
-    even, odd = body[:, 1::2], body[:, 2::2]
+    body = act[2:].reshape(-1, GROUP)
+    even = body[:, 0:24:3]
+    odd = word(body[:, 1:24:3] + (even << 8))
     c2, c3 = (((x & 0xFFFF) ^ 0x8000) - 0x8000 for x in (even, odd))
     codes = np.stack([(even - c2) >> 16, (odd - c3) >> 16, c2, c3], -1)
-    return int(act[0]), int(act[1]), codes, body[:, 0]
+    return int(act[0]), int(act[1]), codes, body[:, 24]
 
 
 def matvec(w, v, mask, a):
     at, rows, groups, skip, act, dst, exponent = a
-    mantissa, e, codes, scales = unpack(v[act : act + 2 + 17 * groups])
+    mantissa, e, codes, scales = unpack(v[act : act + 2 + GROUP * groups])
     weights, weight_scales = matrix(w, at, rows, groups, skip)
-    # Byte 0 goes with 2 and 1 with 3: the pair's sum is the upper half of a 32-bit product, the
-    # cross product of the first weight with the second code the lower.
-    pairs = weights.reshape(rows, groups, 8, 4)
-    upper = pairs[..., :2] * codes[..., :2] + pairs[..., 2:] * codes[..., 2:]
-    lower = pairs[..., :2] * codes[..., 2:]
-    assert np.abs(upper).max() < UNIT - 1
-    assert np.abs(lower).max() < 2 * UNIT
-    dots = (upper + np.floor_divide(lower, 1 << 16)).sum((-1, -2)) + 8
+    fours = weights.reshape(rows, groups, 8, 4)
+    # The sum of a four is the upper half of a 32-bit word; its lower half holds 2^15 and two products.
+    products = (fours * codes).sum(-1)
+    assert np.abs(products).max() < UNIT
+    lower = UNIT + (fours[..., :2] * codes[..., 2:]).sum(-1)
+    assert lower.min() >= 0
+    assert lower.max() < 1 << 16
+    dots = products.sum(-1)
     terms = halved(fits(dots * weight_scales), 14) * scales
     fits(np.abs(terms).sum(1))  # in whatever order they are added
     product = fits(np.floor_divide(terms.sum(1) * mantissa, UNIT))
+    if 29 + e + int(exponent) < 0:
+        assert np.abs(halved(product, 1)).max() <= LIMIT
     v[dst : dst + rows] = scaled(product, 29 + e + int(exponent))
 
 

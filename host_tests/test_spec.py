@@ -127,12 +127,14 @@ def test_worked_example_of_the_activation_vector():
 
     # And reads back as the text says.
     m, e = want[:2]
-    assert m * 2.0**e == pytest.approx(3.25 / 2**21, rel=1e-4)
+    assert m * 2.0**e == pytest.approx(5.25 / 2**22, rel=1e-4)
     back = []
-    for g in (2, 19):
-        for i in range(g + 1, g + 17, 2):
-            low = [(w & 0xFFFF ^ 0x8000) - 0x8000 for w in want[i : i + 2]]
-            high = [(w - x) >> 16 for w, x in zip(want[i : i + 2], low)]
-            back += [c * want[g] * m * 2.0**e for c in (high[0], high[1], low[0], low[1])]
-    assert back == pytest.approx(numbers, abs=3 / 128)
-    assert back[:2] == pytest.approx([3.00006, -1.0078], abs=5e-5)
+    for g in (2, 27):
+        for i in range(g, g + 24, 3):
+            even, odd = want[i], (want[i + 1] + (want[i] << 8) + (1 << 31)) % (1 << 32) - (1 << 31)
+            low = [(w & 0xFFFF ^ 0x8000) - 0x8000 for w in (even, odd)]
+            high = [(w - x) >> 16 for w, x in zip((even, odd), low)]
+            assert (want[i + 2] + (even + odd) * 0x00800080) % (1 << 32) == 1 << 15
+            back += [c * want[g + 24] * m * 2.0**e for c in (high[0], high[1], low[0], low[1])]
+    assert back == pytest.approx(numbers, abs=5 / 512)
+    assert back[:2] == pytest.approx([3.0078, -0.9961], abs=5e-5)

@@ -25,11 +25,11 @@ def halves(values):
 
 
 def decode(v, at: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """An activation vector as floats, and the largest magnitude each group can hold."""
-    act = np.array(v[at : at + 2 + 17 * groups], np.int64)
+    """An activation vector as floats, and what a four of each group can add up to."""
+    act = np.array(v[at : at + 2 + 25 * groups], np.int64)
     mantissa, exponent, codes, scales = unpack(act)
     unit = mantissa * 2.0**exponent
-    return (codes * scales[:, None, None]).ravel() * unit, 128 * scales * unit
+    return (codes * scales[:, None, None]).ravel() * unit, 256 * scales * unit
 
 
 @pytest.mark.parametrize("exponent", [-25, -18, -10])
@@ -51,7 +51,7 @@ def test_norm_and_quant_follow_rmsnorm(n: int, size: float) -> None:
     x = np.rint(rng.standard_normal(n) * np.exp(rng.standard_normal(n)) * size * ONE)
     x = x.clip(-sc.LIMIT, sc.LIMIT)
     gain = np.rint(rng.uniform(-1, 1, n) * 32767)
-    v = ints(np.concatenate([x, np.zeros(width + 2 + 17 * groups)]))
+    v = ints(np.concatenate([x, np.zeros(width + 2 + 25 * groups)]))
     a = ints([n, width, n, n + width, 0, 0, 0, 0, -12, round(eps * 2**32)])
     PLAIN.norm(gain.astype("<i2").tobytes(), v, a)
     PLAIN.quant(v, a)
@@ -59,21 +59,32 @@ def test_norm_and_quant_follow_rmsnorm(n: int, size: float) -> None:
     x /= ONE
     exact = np.zeros(width)
     exact[:n] = x / np.sqrt((x * x).mean() + eps) * gain * 2.0**-12
-    tops = np.abs(exact).reshape(groups, 32).max(1)
-    # Half a step of 1/128 of the group's largest; scales to 2^-15 of their sum; the rest is the scalar's
-    # 2^-14 and, for tiny x, the resolution of point 16.
-    bound = tops / 256 + tops.sum() / 2**14 + tops * (2**-13 + 1 / (size * ONE))
+    tops = np.abs(exact).reshape(groups, 8, 4).sum(2).max(1)
+    # Half a step of 1/256 of the group's heaviest four; scales to 2^-15 of their sum; the rest is the
+    # scalar's 2^-14 and, for tiny x, the resolution of point 16.
+    bound = tops / 512 + tops.sum() / 2**14 + tops * (2**-13 + 1 / (size * ONE))
     assert np.all(np.abs(got - exact).reshape(groups, 32).max(1) <= bound)
     assert np.all(np.abs(most - tops) <= tops.sum() / 2**14 + tops * 2**-8)
 
 
 def test_quant_keeps_eight_bits_in_small_groups() -> None:
     x = np.concatenate([np.linspace(-1, 1, 32) * (1 << 29), np.linspace(-1, 1, 32) * 500])
-    v = ints(np.concatenate([x, np.zeros(36)]))
+    v = ints(np.concatenate([x, np.zeros(52)]))
     PLAIN.quant(v, ints([64, 64, 0, 64, sc.ROOT_ONE, 14]))
     _, _, codes, _ = unpack(np.array(v[64:], np.int64))
     assert len(set(codes[1].ravel())) == 32
-    assert codes[1].min() == -128
+    assert 254 <= np.abs(codes[1]).sum(1).max() <= 258
+
+
+def test_quant_gives_a_lone_number_nine_bits() -> None:
+    """The four shares what it has: 256 for one number, 64 for each of four alike."""
+    x = np.zeros(64)
+    x[5], x[32:36] = -70000, (9, -9, 9, -9)
+    v = ints(np.concatenate([x, np.zeros(52)]))
+    PLAIN.quant(v, ints([64, 64, 0, 64, sc.ROOT_ONE, 14]))
+    _, _, codes, _ = unpack(np.array(v[64:], np.int64))
+    assert codes[0, 1].tolist() == [0, -256, 0, 0]
+    assert np.abs(codes[1, 0]).max() <= 64
 
 
 @pytest.mark.parametrize("groups", [1, 2, 6, 43, 256])
@@ -90,12 +101,10 @@ def test_matvec_is_the_product(groups: int) -> None:
     scales = np.ascontiguousarray(w[:, 32 * groups : 34 * groups]).view("<u2").astype(float)
     weights = (w[:, : 32 * groups].astype(float) - 128).reshape(rows, groups, 32) * scales[..., None]
     exact = weights.reshape(rows, -1) @ x * 2.0**exponent
-    # A group's product is rounded to 2^14 before its scale, and the borrows are off by up to 8 of
-    # its unit; the result is rounded to point 16.
+    # A group's sum is exact and rounded to 2^14 before its scale; the result is rounded to point 16.
     unit = act[0] * 2.0 ** act[1] * 2.0**exponent
-    group_scales = act[2:].reshape(-1, 17)[:, 0]
-    borrows = 8 * (scales * group_scales).sum(1)
-    bound = (2**13 * group_scales.sum() + borrows) * unit * 1.001 + 2.0**-16
+    group_scales = act[2:].reshape(-1, 25)[:, 24]
+    bound = 2**13 * group_scales.sum() * unit * 1.001 + 2.0**-16
     got = np.array(v[len(act) :]) / ONE
     assert np.all(np.abs(got - exact) <= bound)
     assert np.abs(exact).max() > 20 * bound.max()

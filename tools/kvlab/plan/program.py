@@ -112,7 +112,7 @@ def workspace_bytes(model: Model) -> int:
     """The app's largest array: all vectors of 32-bit numbers (boards/apps/stories/plan.py)."""
     dim, hidden, d = model.dim, model.hidden, model.head_dim
     q, kv = model.heads * d, model.kv_heads * d
-    activation = 2 + 17 * (_padded(max(dim, hidden, q)) // 32)
+    activation = 2 + 25 * (_padded(max(dim, hidden, q)) // 32)
     shared = max(_padded(dim), _padded(q), q + 2 * kv, 2 * _padded(hidden), model.vocab or 0)
     return 4 * (dim + activation + shared)
 

@@ -11,20 +11,21 @@ Numbers: every 32-bit value stored lies within +-LIMIT = 2^30 - 1 (saturated, ne
 of two of them fits, and reading one on a 32-bit board makes a small int. A point p means value =
 integer * 2^-p. Vectors have point POINT = 16, except q, k and v: what the image calibrated for the layer.
 
-An activation vector, as quant() writes and matvec() reads it, is 8-bit codes in groups of 32:
+An activation vector, as quant() writes and matvec() reads it, is codes in groups of 32:
   [0] mantissa M, 2^14 <= M < 2^15, or 0 for the zero vector   [1] exponent E
-  then per group: [0] group scale  [1..16] packed codes, see matvec();
-  element = code * group scale * M * 2^E, |code| <= 128; a vector's group scales add up to 2^14.
+  then per group: [0..23] packed codes, three elements for each four, see matvec()   [24] group scale;
+  element = code * group scale * M * 2^E; a vector's group scales add up to 2^14.
+Four codes that lie together share a budget: their magnitudes add up to 258 at most.
 
 Bounds, numbered where they are used:
  B1  a weight is stored as code + 128 = 1..255, |code| <= 127, its group scale is <= 4095:
-     two products at once lie within +-2 * 127 * 128 = +-32,512, a signed half word.
- B2  |dot of a group| <= 32 * 127 * 128 + 8 = 520,200; * 4095 = 2,130,219,000 < 2^31 - 2^13;
-     (that + 2^13) >> 14 <= 130,019.
+     four products at once lie within +-127 * 258 = +-32,766, a signed half word.
+ B2  |dot of a group| <= 8 * 32,766 = 262,128; * 4095 = 1,073,414,160 < 2^30;
+     (that + 2^13) >> 14 <= 65,517.
  B3  group scales are rounded, so they add up to <= 2^14 + groups / 2 <= 16,512 for 256 groups:
-     a row sums to <= 130,019 * 16,512 = 2,146,873,728 < 2^31.
- B4  |sum >> 15| <= 2^16 and M < 2^15, so (sum >> 15) * M + ((sum & 0x7FFF) * M >> 15), which is
-     sum * M >> 15, stays below 2^31.
+     a row sums to <= 65,517 * 16,512 = 1,081,816,704.
+ B4  M < 2^15, so (sum >> 15) * M + ((sum & 0x7FFF) * M >> 15), which is sum * M >> 15, is no larger than
+     the sum; shifted right by 1 or more it is below LIMIT.
  B5  |x| <= 2^15 after its shift, |norm weight| <= 2^15: |product| <= 2^30.
  B6  squares <= 2^30 are added as two halves of 15 bits: each sum < 2^31 for 32,768 of them.
  B7  |x| < 2^15 and cos^2 + sin^2 ~ 1 in units of 2^15: |x0 * cos - x1 * sin| <= sqrt(2) * 2^30 < 2^31.
@@ -35,7 +36,7 @@ try:
 except ImportError:
     from mpy_kv.cpython import const
 
-from .layout import ACT_GROUP, ACT_HEADER, LIMIT, POINT, ROOT_ONE
+from .layout import ACT_GROUP, ACT_HEADER, LIMIT, OFFSETS, POINT, ROOT_ONE
 
 # fields: embed, of_vector, norm, swiglu, matvec, rope, rotate, narrow, add, pick
 _ROW_COLUMNS = const(0)
@@ -91,6 +92,16 @@ def _u16(w, at):
 
 def _s16(w, at):
     return (_u16(w, at) ^ 0x8000) - 0x8000
+
+
+def _s32(x):
+    return (x & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
+
+
+def _codes(x):
+    """The lower and the upper of two codes in one word, modulo 2^32."""
+    low = (x & 0xFFFF ^ 0x8000) - 0x8000
+    return low, _s32(x - low) >> 16
 
 
 def _clamp(x, limit):
@@ -177,16 +188,17 @@ def quant(v, a):
     """A vector as an activation vector.
 
     a: fields of `of_vector`: from TO to ACT. vector = v[TO...] * 2^EXPONENT / ROOT.
-    |source| <= 2^30. A group's scale is its largest element; relative to each other, the scales
-    share a budget of 2^14 (B3); one mantissa and exponent carry the rest, the division included.
+    |source| <= 2^30. What a group's scale stands for is its heaviest four: the sum of their magnitudes, over
+    4. Relative to each other, the scales share a budget of 2^14 (B3); one mantissa and exponent carry the
+    rest, the division included.
     """
     src, act = a[_TO], a[_ACT]
     groups = a[_PADDED] >> 5
     tops = []
     for g in range(groups):
         top = 0
-        for i in range(src + 32 * g, src + 32 * g + 32):
-            top = max(top, abs(v[i]))
+        for i in range(src + 32 * g, src + 32 * g + 32, 4):
+            top = max(top, sum([abs(v[k]) + 3 >> 2 for k in range(i, i + 4)]))
         tops.append(top)
     fold = _fold(max(tops))
     total = sum([top >> fold for top in tops])  # < 2^15 * 256
@@ -196,7 +208,7 @@ def quant(v, a):
         return 0
     # total / root, as a mantissa and an exponent.
     m = total
-    e = fold - 21 + a[_EXPONENT]
+    e = fold - 20 + a[_EXPONENT]
     while m < 1 << 29:
         m <<= 1
         e -= 1
@@ -208,21 +220,24 @@ def quant(v, a):
     v[act + 1] = e
     at = act + ACT_HEADER
     for top in tops:
-        v[at] = ((top >> fold << 14) + (total >> 1)) // total
-        # The group's own 15 bits, so that small groups keep 8-bit codes.
+        # The group's own 15 bits, so that small groups keep their codes' bits.
         up = 0
         down = _fold(top)
         while top and top << up < 1 << 14:
             up += 1
-        half = 1 << down >> 1
-        unit = (top << up) + half >> down
-        inverse = LIMIT // unit if unit else 0  # |x| <= unit, so |x * inverse| <= LIMIT
-        for k in range(at + 1, at + ACT_GROUP, 2):
-            c = [((v[src + i] << up) + half >> down) * inverse + (1 << 22) >> 23 for i in range(4)]
+        inverse = LIMIT // (top << up >> down) if top else 0
+        # A four adds up to 4 * top, so to 2^30 / 2^22 = 256 and the rounding of each: to 258.
+        half = 2 << down
+        for k in range(at, at + ACT_GROUP - 1, 3):
+            c = [((v[src + i] << up) + half >> down + 2) * inverse + (1 << 21) >> 22 for i in range(4)]
             src += 4
-            v[k] = c[2] + (c[0] << 16)
-            v[k + 1] = c[3] + (c[1] << 16)
+            even = c[2] + (c[0] << 16)
+            odd = c[3] + (c[1] << 16)
+            v[k] = even
+            v[k + 1] = _s32(odd - (even << 8))
+            v[k + 2] = _s32((1 << 15) - (even + odd) * OFFSETS)
         at += ACT_GROUP
+        v[at - 1] = ((top >> fold << 14) + (total >> 1)) // total
     return 0
 
 
@@ -232,21 +247,25 @@ def matvec(w, v, mask, a):
     a: fields of `matvec`, M_AT to M_EXPONENT.
     mask: MASK, an argument so that it lives in a register.
 
-    Two products come out of one multiply: a word of stored bytes b0..b3, masked and less 0x00800080,
-    is the number w0 + w2 * 2^16 of two signed weights; times c2 + c0 * 2^16 its upper half is
-    w0*c0 + w2*c2, less 1 where w0*c2 < 0 borrows. That happens in half of the 16 products of a group:
-    8 is added, and the rest is noise of +-2 beside dots of thousands.
+    Four products come out of two multiplies. A word x of stored bytes b0..b3 is even + odd * 2^8, where
+    even = b0 + b2 * 2^16 and odd = b1 + b3 * 2^16, that is x >> 8, masked. With C = c2 + c0 * 2^16 and
+    D = c3 + c1 * 2^16 the upper half of even * C + odd * D is the sum of all b * c, the lower half that of
+    b0 * c2 and b1 * c3. Even need not be masked out: the same is x * C + odd * (D - C * 2^8). What the 128 in
+    each b adds is known of the codes alone, (C + D) * OFFSETS, and is taken off before the upper half is
+    read, with 2^15 that keep the lower half from borrowing (B1). So C, D - C * 2^8 and 2^15 -
+    (C + D) * OFFSETS, all modulo 2^32, are what is stored of four codes, and the sum is exact.
     """
     at, out = a[_M_AT], a[_M_TO]
     first = a[_M_ACT] + ACT_HEADER
     codes = []
     scales = []
     for _ in range(a[_M_GROUPS]):
-        scales.append(v[first])
-        for k in range(first + 1, first + ACT_GROUP):
-            low = (v[k] & 0xFFFF ^ 0x8000) - 0x8000
-            codes.append((v[k] - low >> 16, low))
+        for k in range(first, first + ACT_GROUP - 1, 3):
+            even = _codes(v[k])
+            odd = _codes(v[k + 1] + (v[k] << 8))
+            codes += even[1], odd[1], even[0], odd[0]
         first += ACT_GROUP
+        scales.append(v[first - 1])
     m = v[a[_M_ACT]]
     shift = _clamp(-(29 + v[a[_M_ACT] + 1] + a[_M_EXPONENT]), 31)
     for _ in range(a[_M_ROWS]):
@@ -254,16 +273,13 @@ def matvec(w, v, mask, a):
         total = 0
         k = 0
         for scale in scales:
-            dot = 8
-            for i in range(at, at + 32, 4):
-                for low in (i, i + 1):
-                    w0, w2 = w[low] - 128, w[low + 2] - 128
-                    c0, c2 = codes[k]
-                    dot += w0 * c0 + w2 * c2 - (w0 * c2 < 0)  # B1
-                    k += 1
+            dot = 0
+            for i in range(32):
+                dot += (w[at + i] - 128) * codes[k + i]  # B1
+            k += 32
+            at += 32
             total += (dot * _u16(w, scale_at) + 8192 >> 14) * scale  # B2 B3
             scale_at += 2
-            at += 32
         v[out] = _scaled((total >> 15) * m + ((total & 0x7FFF) * m >> 15), shift)  # B4
         out += 1
         at += a[_M_SKIP]

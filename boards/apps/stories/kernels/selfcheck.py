@@ -27,11 +27,11 @@ _PAD = const(64)
 _ROWS = const(3)
 _ROW_BYTES = const(_PAD + 4)
 _OUT = const(80)  # of v: source vectors before, results from here
-_ACTIVATION = const(150)
+_ACTIVATION = const(144)
 _SIZE = const(200)
 
 # answers: python tools/answers.py --write
-_ANSWER = 0x523DDD10
+_ANSWER = 0xA5A87D80
 # end of answers
 
 

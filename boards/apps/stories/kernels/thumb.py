@@ -270,10 +270,10 @@ def norm(r0, r1, r2):
 def quant(r0, r1):
     # r0 vectors, r1 fields
     # The vector at TO as an activation vector at ACT: plain.py's quant.
-    # r0 source, r3 result, r8 half, r9 1 << 22, r10 total, r11 fold, r12 end of the source. sp: a, the
+    # r0 source, r3 result, r8 half, r9 1 << 21, r10 total, r11 fold, r12 end of the source. sp: a, the
     # starts
-    # Instructions of inner loops: TOP 15, FOLD 5, TOTAL 6, ZERO 3, UP 5, DOWN 6, NARROW 5, WIDEN 5, CODES
-    # 37, DIVIDE 6
+    # Instructions of inner loops: TOP 30, FOLD 5, TOTAL 6, ZERO 3, UP 5, DOWN 6, NARROW 5, WIDEN 5, CODES
+    # 47, DIVIDE 6
     cmp(r1, 0)
     bne(KERNEL)
     data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
@@ -307,27 +307,41 @@ def quant(r0, r1):
     label(TOP)
     data(2, 0xCA18)  # ldm r2!, {r3, r4}
     asr(r5, r3, 31)
-    add(r3, r3, r5)
     eor(r3, r5)
-    cmp(r3, r6)
-    ble(L1)
-    mov(r6, r3)
-    label(L1)
+    sub(r3, r3, r5)
+    add(r3, 3)
+    lsr(r3, r3, 2)
     asr(r5, r4, 31)
-    add(r4, r4, r5)
     eor(r4, r5)
-    cmp(r4, r6)
-    ble(L2)
-    mov(r6, r4)
-    label(L2)
+    sub(r4, r4, r5)
+    add(r4, 3)
+    lsr(r4, r4, 2)
+    add(r1, r3, r4)
+    data(2, 0xCA18)  # ldm r2!, {r3, r4}
+    asr(r5, r3, 31)
+    eor(r3, r5)
+    sub(r3, r3, r5)
+    add(r3, 3)
+    lsr(r3, r3, 2)
+    asr(r5, r4, 31)
+    eor(r4, r5)
+    sub(r4, r4, r5)
+    add(r4, 3)
+    lsr(r4, r4, 2)
+    add(r3, r3, r4)
+    add(r1, r1, r3)
+    cmp(r1, r6)
+    ble(L1)
+    mov(r6, r1)
+    label(L1)
     data(2, 0x4542)  # cmp r2, r8
     bne(TOP)
-    str(r6, [r0, 0])
-    add(r0, 68)
+    str(r6, [r0, 96])
+    add(r0, 100)
     cmp(r6, r7)
-    ble(L3)
+    ble(L2)
     mov(r7, r6)
-    label(L3)
+    label(L2)
     data(2, 0x4562)  # cmp r2, r12
     bne(TOPS)
     mov(r4, 0)
@@ -344,25 +358,25 @@ def quant(r0, r1):
     add(r2, 8)
     mov(r6, 0)
     label(TOTAL)
-    ldr(r5, [r2, 0])
+    ldr(r5, [r2, 96])
     lsr(r5, r4)
     add(r6, r6, r5)
-    add(r2, 68)
+    add(r2, 100)
     cmp(r2, r0)
     bne(TOTAL)
     mov(r10, r6)
     cmp(r6, 0)
-    bne(L4)
+    bne(L3)
     label(ZERO)
     data(2, 0xC340)  # stm r3!, {r6}
     cmp(r3, r0)
     bne(ZERO)
     b(END)
-    label(L4)
+    label(L3)
     data(2, 0x9900)  # ldr r1, [sp, 0]  a
     ldr(r7, [r1, 20])  # EXPONENT
     add(r4, r4, r7)
-    sub(r4, 21)
+    sub(r4, 20)
     mov(r5, 1)
     lsl(r5, r5, 29)
     label(UP)
@@ -392,10 +406,10 @@ def quant(r0, r1):
     add(r3, 4)
     data(2, 0x9801)  # ldr r0, [sp, 4]  source
     mov(r4, 1)
-    lsl(r4, r4, 22)
+    lsl(r4, r4, 21)
     mov(r9, r4)
     label(GROUP)
-    ldr(r1, [r3, 0])
+    ldr(r1, [r3, 96])
     mov(r4, r11)
     mov(r6, r1)
     lsr(r6, r4)
@@ -408,8 +422,11 @@ def quant(r0, r1):
     mov(r4, 0)
     cmp(r6, r7)
     adc(r5, r4)
-    data(2, 0xC320)  # stm r3!, {r5}
+    str(r5, [r3, 96])
     mov(r2, 0)
+    mov(r7, 0)
+    cmp(r1, 0)
+    beq(L4)
     mov(r6, r1)
     label(NARROW)
     lsr(r5, r6, 15)
@@ -418,23 +435,14 @@ def quant(r0, r1):
     add(r4, 1)
     b(NARROW)
     label(NARROWED)
-    mov(r5, 1)
-    lsl(r5, r4)
-    lsr(r5, r5, 1)
-    mov(r8, r5)
-    mov(r7, 0)
-    cmp(r1, 0)
-    beq(L5)
     label(WIDEN)
-    lsr(r6, r1, 14)
+    lsr(r5, r6, 14)
     bne(WIDENED)
-    lsl(r1, r1, 1)
+    lsl(r6, r6, 1)
     add(r2, 1)
     b(WIDEN)
     label(WIDENED)
-    add(r1, r1, r5)
-    lsr(r1, r4)
-    lsl(r7, r1, 16)
+    lsl(r7, r6, 16)
     mov(r6, 1)
     lsl(r6, r6, 30)
     sub(r6, 1)
@@ -442,7 +450,11 @@ def quant(r0, r1):
     lsl(r5, r5, 16)
     bl(DIVIDE)
     mov(r7, r5)
-    label(L5)
+    label(L4)
+    mov(r5, 2)
+    lsl(r5, r4)
+    mov(r8, r5)
+    add(r4, 2)
     mov(r5, r0)
     add(r5, 128)
     mov(r14, r5)
@@ -453,46 +465,57 @@ def quant(r0, r1):
     asr(r5, r4)
     mul(r5, r7)
     data(2, 0x444D)  # add r5, r9
-    asr(r5, r5, 23)
+    asr(r5, r5, 22)
+    ldr(r1, [r0, 8])
+    lsl(r1, r2)
+    data(2, 0x4441)  # add r1, r8
+    asr(r1, r4)
+    mul(r1, r7)
+    data(2, 0x4449)  # add r1, r9
+    asr(r1, r1, 22)
     lsl(r5, r5, 16)
-    ldr(r6, [r0, 8])
+    add(r5, r5, r1)
+    ldr(r6, [r0, 4])
     lsl(r6, r2)
     data(2, 0x4446)  # add r6, r8
     asr(r6, r4)
     mul(r6, r7)
     data(2, 0x444E)  # add r6, r9
-    asr(r6, r6, 23)
-    add(r5, r5, r6)
-    data(2, 0xC320)  # stm r3!, {r5}
-    ldr(r5, [r0, 4])
-    lsl(r5, r2)
-    data(2, 0x4445)  # add r5, r8
-    asr(r5, r4)
-    mul(r5, r7)
-    data(2, 0x444D)  # add r5, r9
-    asr(r5, r5, 23)
-    lsl(r5, r5, 16)
-    ldr(r6, [r0, 12])
-    lsl(r6, r2)
-    data(2, 0x4446)  # add r6, r8
-    asr(r6, r4)
-    mul(r6, r7)
-    data(2, 0x444E)  # add r6, r9
-    asr(r6, r6, 23)
-    add(r5, r5, r6)
-    data(2, 0xC320)  # stm r3!, {r5}
+    asr(r6, r6, 22)
+    ldr(r1, [r0, 12])
+    lsl(r1, r2)
+    data(2, 0x4441)  # add r1, r8
+    asr(r1, r4)
+    mul(r1, r7)
+    data(2, 0x4449)  # add r1, r9
+    asr(r1, r1, 22)
+    lsl(r6, r6, 16)
+    add(r6, r6, r1)
     add(r0, 16)
+    data(2, 0xC320)  # stm r3!, {r5}
+    add(r1, r5, r6)
+    lsl(r5, r5, 8)
+    sub(r6, r6, r5)
+    data(2, 0xC340)  # stm r3!, {r6}
+    lsl(r5, r1, 7)
+    lsl(r1, r1, 23)
+    add(r1, r1, r5)
+    mov(r5, r9)
+    lsr(r5, r5, 6)
+    sub(r5, r5, r1)
+    data(2, 0xC320)  # stm r3!, {r5}
     data(2, 0x4570)  # cmp r0, lr
     bne(CODES)
+    add(r3, 4)
     data(2, 0x4560)  # cmp r0, r12
     beq(END)
     b(GROUP)
     label(DIVIDE)
     add(r6, r6, r6)
     cmp(r6, r7)
-    bcc(L6)
+    bcc(L5)
     sub(r6, r6, r7)
-    label(L6)
+    label(L5)
     adc(r5, r5)
     bcc(DIVIDE)
     bx(r14)
@@ -511,11 +534,10 @@ def quant(r0, r1):
 def matvec(r0, r1, r2, r3):
     # r0 image, r1 vectors, r2 mask, r3 fields
     # M_ROWS rows of int8 weights times an activation vector: plain.py's matvec, B1 to B4.
-    # r0 weights, r1 codes, r2 mask, r3 0x00800080, r8 dot of a group, r9 scales of the weights, r10 scale
-    # of the codes, r11 8192, r12 sum of the row, lr end of the codes. sp: +0 shift right, most, shift
-    # left, +12 first group of codes, mantissa, bytes of a row's codes, +24 result, its end, bytes to the
-    # next row
-    # Instructions of inner loops: GROUP 120
+    # r0 weights, r1 codes, r2 mask, r8 dot of a group, r9 scales of the weights, r10 2, r11 8192, r12 sum
+    # of the row, lr end of the codes. The sums of all rows come first; then they are scaled where they
+    # lie.
+    # Instructions of inner loops: GROUP 87, SCALE 28
     cmp(r3, 0)
     bne(KERNEL)
     data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
@@ -527,229 +549,209 @@ def matvec(r0, r1, r2, r3):
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    ldr(r4, [r3, 20])  # M_TO
-    lsl(r5, r4, 2)
+    ldr(r5, [r3, 20])  # M_TO
+    lsl(r5, r5, 2)
     add(r5, r5, r1)
-    ldr(r4, [r3, 4])  # M_ROWS
-    lsl(r6, r4, 2)
+    ldr(r6, [r3, 4])  # M_ROWS
+    lsl(r6, r6, 2)
     add(r6, r6, r5)
     ldr(r7, [r3, 12])  # M_SKIP
-    push({r5, r6, r7})
+    mov(r4, r5)
+    push({r4, r5, r6, r7})
     ldr(r4, [r3, 0])  # M_AT
     add(r0, r0, r4)
-    ldr(r4, [r3, 16])  # M_ACT
-    lsl(r4, r4, 2)
-    add(r4, r4, r1)
+    ldr(r5, [r3, 16])  # M_ACT
+    lsl(r5, r5, 2)
+    add(r5, r5, r1)
+    add(r5, 8)
     ldr(r7, [r3, 8])  # M_GROUPS
     lsl(r6, r7, 5)
-    lsl(r7, r7, 2)
-    add(r7, r7, r6)
-    add(r7, r7, r6)
-    data(2, 0xCC22)  # ldm r4!, {r1, r5}
-    add(r7, r7, r4)
-    mov(r14, r7)
-    ldr(r7, [r3, 24])  # M_EXPONENT
-    add(r7, r7, r5)
-    mov(r5, r1)
+    mov(r4, 100)
+    mul(r4, r7)
+    add(r4, r4, r5)
+    mov(r14, r4)
+    mov(r4, r3)
     push({r4, r5, r6})
-    add(r7, 29)
-    mov(r4, 31)
-    cmp(r7, r4)
-    ble(L1)
-    mov(r7, r4)
-    label(L1)
-    neg(r4, r4)
-    cmp(r7, r4)
-    bge(L2)
-    mov(r7, r4)
-    label(L2)
-    mov(r6, 1)
-    lsl(r6, r6, 30)
-    sub(r6, 1)
-    mov(r5, 0)
-    cmp(r7, 0)
-    bge(L3)
-    neg(r5, r7)
-    mov(r7, 0)
-    label(L3)
-    lsr(r6, r7)
-    push({r5, r6, r7})
-    mov(r3, 128)
-    lsl(r4, r3, 16)
-    orr(r3, r4)
-    mov(r4, 1)
-    lsl(r4, r4, 13)
+    mov(r4, 2)
+    mov(r10, r4)
+    lsl(r4, r4, 12)
     mov(r11, r4)
-    data(2, 0x9D06)  # ldr r5, [sp, 24]  result
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  result
     b(TEST)
     label(ROW)
-    data(2, 0x9C05)  # ldr r4, [sp, 20]  row_bytes
+    data(2, 0x9C02)  # ldr r4, [sp, 8]  row_bytes
     add(r4, r4, r0)
     mov(r9, r4)
-    data(2, 0x9903)  # ldr r1, [sp, 12]  codes
+    data(2, 0x9901)  # ldr r1, [sp, 4]  codes
     mov(r4, 0)
     mov(r12, r4)
     label(GROUP)
-    data(2, 0xC980)  # ldm r1!, {r7}
-    mov(r10, r7)
-    data(2, 0xC810)  # ldm r0!, {r4}
     data(2, 0xC9C0)  # ldm r1!, {r6, r7}
-    lsr(r5, r4, 8)
-    and_(r4, r2)
+    data(2, 0xC818)  # ldm r0!, {r3, r4}
+    lsr(r5, r3, 8)
     and_(r5, r2)
-    sub(r4, r4, r3)
-    sub(r5, r5, r3)
-    mul(r6, r4)
-    mul(r7, r5)
-    asr(r6, r6, 16)
-    asr(r7, r7, 16)
-    add(r6, 8)
-    add(r6, r6, r7)
-    mov(r8, r6)
-    data(2, 0xC810)  # ldm r0!, {r4}
-    data(2, 0xC9C0)  # ldm r1!, {r6, r7}
+    mul(r3, r6)
+    mul(r5, r7)
+    add(r3, r3, r5)
+    data(2, 0xC9E0)  # ldm r1!, {r5, r6, r7}
+    add(r3, r3, r5)
+    asr(r3, r3, 16)
+    mov(r8, r3)
     lsr(r5, r4, 8)
-    and_(r4, r2)
     and_(r5, r2)
-    sub(r4, r4, r3)
-    sub(r5, r5, r3)
-    mul(r6, r4)
-    mul(r7, r5)
-    asr(r6, r6, 16)
-    asr(r7, r7, 16)
-    data(2, 0x44B0)  # add r8, r6
-    data(2, 0x44B8)  # add r8, r7
-    data(2, 0xC810)  # ldm r0!, {r4}
-    data(2, 0xC9C0)  # ldm r1!, {r6, r7}
+    mul(r4, r6)
+    mul(r5, r7)
+    add(r4, r4, r5)
+    data(2, 0xC9E0)  # ldm r1!, {r5, r6, r7}
+    add(r4, r4, r5)
+    asr(r4, r4, 16)
+    data(2, 0x44A0)  # add r8, r4
+    data(2, 0xC818)  # ldm r0!, {r3, r4}
+    lsr(r5, r3, 8)
+    and_(r5, r2)
+    mul(r3, r6)
+    mul(r5, r7)
+    add(r3, r3, r5)
+    data(2, 0xC9E0)  # ldm r1!, {r5, r6, r7}
+    add(r3, r3, r5)
+    asr(r3, r3, 16)
+    data(2, 0x4498)  # add r8, r3
     lsr(r5, r4, 8)
-    and_(r4, r2)
     and_(r5, r2)
-    sub(r4, r4, r3)
-    sub(r5, r5, r3)
-    mul(r6, r4)
-    mul(r7, r5)
-    asr(r6, r6, 16)
-    asr(r7, r7, 16)
-    data(2, 0x44B0)  # add r8, r6
-    data(2, 0x44B8)  # add r8, r7
-    data(2, 0xC810)  # ldm r0!, {r4}
-    data(2, 0xC9C0)  # ldm r1!, {r6, r7}
+    mul(r4, r6)
+    mul(r5, r7)
+    add(r4, r4, r5)
+    data(2, 0xC9E0)  # ldm r1!, {r5, r6, r7}
+    add(r4, r4, r5)
+    asr(r4, r4, 16)
+    data(2, 0x44A0)  # add r8, r4
+    data(2, 0xC818)  # ldm r0!, {r3, r4}
+    lsr(r5, r3, 8)
+    and_(r5, r2)
+    mul(r3, r6)
+    mul(r5, r7)
+    add(r3, r3, r5)
+    data(2, 0xC9E0)  # ldm r1!, {r5, r6, r7}
+    add(r3, r3, r5)
+    asr(r3, r3, 16)
+    data(2, 0x4498)  # add r8, r3
     lsr(r5, r4, 8)
-    and_(r4, r2)
     and_(r5, r2)
-    sub(r4, r4, r3)
-    sub(r5, r5, r3)
-    mul(r6, r4)
-    mul(r7, r5)
-    asr(r6, r6, 16)
-    asr(r7, r7, 16)
-    data(2, 0x44B0)  # add r8, r6
-    data(2, 0x44B8)  # add r8, r7
-    data(2, 0xC810)  # ldm r0!, {r4}
-    data(2, 0xC9C0)  # ldm r1!, {r6, r7}
+    mul(r4, r6)
+    mul(r5, r7)
+    add(r4, r4, r5)
+    data(2, 0xC9E0)  # ldm r1!, {r5, r6, r7}
+    add(r4, r4, r5)
+    asr(r4, r4, 16)
+    data(2, 0x44A0)  # add r8, r4
+    data(2, 0xC818)  # ldm r0!, {r3, r4}
+    lsr(r5, r3, 8)
+    and_(r5, r2)
+    mul(r3, r6)
+    mul(r5, r7)
+    add(r3, r3, r5)
+    data(2, 0xC9E0)  # ldm r1!, {r5, r6, r7}
+    add(r3, r3, r5)
+    asr(r3, r3, 16)
+    data(2, 0x4498)  # add r8, r3
     lsr(r5, r4, 8)
-    and_(r4, r2)
     and_(r5, r2)
-    sub(r4, r4, r3)
-    sub(r5, r5, r3)
-    mul(r6, r4)
-    mul(r7, r5)
-    asr(r6, r6, 16)
-    asr(r7, r7, 16)
-    data(2, 0x44B0)  # add r8, r6
-    data(2, 0x44B8)  # add r8, r7
-    data(2, 0xC810)  # ldm r0!, {r4}
-    data(2, 0xC9C0)  # ldm r1!, {r6, r7}
-    lsr(r5, r4, 8)
-    and_(r4, r2)
-    and_(r5, r2)
-    sub(r4, r4, r3)
-    sub(r5, r5, r3)
-    mul(r6, r4)
-    mul(r7, r5)
-    asr(r6, r6, 16)
-    asr(r7, r7, 16)
-    data(2, 0x44B0)  # add r8, r6
-    data(2, 0x44B8)  # add r8, r7
-    data(2, 0xC810)  # ldm r0!, {r4}
-    data(2, 0xC9C0)  # ldm r1!, {r6, r7}
-    lsr(r5, r4, 8)
-    and_(r4, r2)
-    and_(r5, r2)
-    sub(r4, r4, r3)
-    sub(r5, r5, r3)
-    mul(r6, r4)
-    mul(r7, r5)
-    asr(r6, r6, 16)
-    asr(r7, r7, 16)
-    data(2, 0x44B0)  # add r8, r6
-    data(2, 0x44B8)  # add r8, r7
-    data(2, 0xC810)  # ldm r0!, {r4}
-    data(2, 0xC9C0)  # ldm r1!, {r6, r7}
-    lsr(r5, r4, 8)
-    and_(r4, r2)
-    and_(r5, r2)
-    sub(r4, r4, r3)
-    sub(r5, r5, r3)
-    mul(r6, r4)
-    mul(r7, r5)
-    asr(r6, r6, 16)
-    asr(r7, r7, 16)
-    data(2, 0x44B0)  # add r8, r6
-    data(2, 0x44B8)  # add r8, r7
-    mov(r4, r9)
-    ldrh(r5, [r4, 0])
-    add(r4, 2)
-    mov(r9, r4)
-    mov(r4, r8)
+    mul(r4, r6)
+    mul(r5, r7)
+    add(r4, r4, r5)
+    data(2, 0xC960)  # ldm r1!, {r5, r6}
+    add(r4, r4, r5)
+    asr(r4, r4, 16)
+    data(2, 0x4444)  # add r4, r8
+    mov(r5, r9)
+    ldrh(r5, [r5, 0])
+    data(2, 0x44D1)  # add r9, r10
     mul(r4, r5)
     data(2, 0x445C)  # add r4, r11
     asr(r4, r4, 14)
-    mov(r5, r10)
-    mul(r4, r5)
+    mul(r4, r6)
     data(2, 0x44A4)  # add r12, r4
     data(2, 0x4571)  # cmp r1, lr
     bne(GROUP)
     mov(r4, r12)
-    data(2, 0x9D04)  # ldr r5, [sp, 16]  mantissa
-    lsl(r6, r4, 17)
-    lsr(r6, r6, 17)
-    asr(r4, r4, 15)
-    mul(r4, r5)
-    mul(r6, r5)
-    lsr(r6, r6, 15)
-    add(r4, r4, r6)
-    data(2, 0x9D00)  # ldr r5, [sp, 0]  right
-    cmp(r5, 0)
-    beq(EVEN)
-    asr(r4, r5)
-    bcc(EVEN)
-    add(r4, 1)
-    label(EVEN)
-    data(2, 0x9D01)  # ldr r5, [sp, 4]  most
-    cmp(r4, r5)
-    ble(L4)
-    mov(r4, r5)
-    label(L4)
-    neg(r5, r5)
-    cmp(r4, r5)
-    bge(L5)
-    mov(r4, r5)
-    label(L5)
-    data(2, 0x9D02)  # ldr r5, [sp, 8]  left
-    lsl(r4, r5)
-    data(2, 0x9D06)  # ldr r5, [sp, 24]  result
+    data(2, 0x9D04)  # ldr r5, [sp, 16]  result
     data(2, 0xC510)  # stm r5!, {r4}
-    data(2, 0x9506)  # str r5, [sp, 24]  result
-    data(2, 0x9C08)  # ldr r4, [sp, 32]  skip
+    data(2, 0x9504)  # str r5, [sp, 16]  result
+    data(2, 0x9C06)  # ldr r4, [sp, 24]  skip
     add(r0, r0, r4)
     label(TEST)
-    data(2, 0x9C07)  # ldr r4, [sp, 28]  end
+    data(2, 0x9C05)  # ldr r4, [sp, 20]  end
     cmp(r5, r4)
-    beq(END)
-    b(ROW)
+    bne(ROW)
+    mov(r1, r4)
+    data(2, 0x9B00)  # ldr r3, [sp, 0]  a
+    ldr(r4, [r3, 24])  # M_EXPONENT
+    data(2, 0x9801)  # ldr r0, [sp, 4]  codes
+    sub(r0, 8)
+    data(2, 0xC824)  # ldm r0!, {r2, r5}
+    add(r4, r4, r5)
+    add(r4, 29)
+    mov(r3, 31)
+    cmp(r4, r3)
+    ble(L1)
+    mov(r4, r3)
+    label(L1)
+    neg(r3, r3)
+    cmp(r4, r3)
+    bge(L2)
+    mov(r4, r3)
+    label(L2)
+    mov(r6, 1)
+    lsl(r6, r6, 30)
+    sub(r6, 1)
+    mov(r3, 0)
+    cmp(r4, 0)
+    bge(L3)
+    neg(r3, r4)
+    mov(r4, 0)
+    label(L3)
+    lsr(r6, r4)
+    data(2, 0x9803)  # ldr r0, [sp, 12]  first
+    mov(r8, r6)
+    neg(r6, r6)
+    mov(r9, r6)
+    mov(r10, r4)
+    b(SCALED)
+    label(SCALE)
+    ldr(r4, [r0, 0])
+    lsl(r5, r4, 17)
+    lsr(r5, r5, 17)
+    asr(r4, r4, 15)
+    mul(r4, r2)
+    mul(r5, r2)
+    lsr(r5, r5, 15)
+    add(r4, r4, r5)
+    cmp(r3, 0)
+    beq(L4)
+    asr(r4, r3)
+    mov(r5, 0)
+    adc(r4, r5)
+    data(2, 0xC010)  # stm r0!, {r4}
+    cmp(r0, r1)
+    bne(SCALE)
+    b(END)
+    label(L4)
+    data(2, 0x4544)  # cmp r4, r8
+    ble(L5)
+    mov(r4, r8)
+    label(L5)
+    data(2, 0x454C)  # cmp r4, r9
+    bge(L6)
+    mov(r4, r9)
+    label(L6)
+    mov(r5, r10)
+    lsl(r4, r5)
+    data(2, 0xC010)  # stm r0!, {r4}
+    label(SCALED)
+    cmp(r0, r1)
+    bne(SCALE)
     label(END)
-    data(2, 0xB009)  # add sp, 36
+    data(2, 0xB007)  # add sp, 28
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)

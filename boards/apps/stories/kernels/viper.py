@@ -183,7 +183,7 @@ def quant(v: ptr32, a: ptr32) -> int:
     src = base + (int(a[_TO]) << 2)
     act = base + (int(a[_ACT]) << 2)
     groups = int(a[_PADDED]) >> 5
-    # Largest magnitude of each group, kept where its scale will be.
+    # What the heaviest four of each group adds up to, over 4, kept where its scale will be.
     v = ptr32(src)
     o = ptr32(act + 8)
     most = 0
@@ -191,19 +191,24 @@ def quant(v: ptr32, a: ptr32) -> int:
     while g:
         g -= 1
         top = 0
-        k = 32
+        k = 8
         while k:
             k -= 1
-            x = int(v[0])
-            v = ptr32(int(v) + 4)
-            if _WIDE:
-                x = (x << 32) >> 32
-            if x < 0:
-                x = 0 - x
-            if x > top:
-                top = x
-        o[0] = top
-        o = ptr32(int(o) + 68)
+            y = 0
+            i = 4
+            while i:
+                i -= 1
+                x = int(v[0])
+                v = ptr32(int(v) + 4)
+                if _WIDE:
+                    x = (x << 32) >> 32
+                if x < 0:
+                    x = 0 - x
+                y += (x + 3) >> 2
+            if y > top:
+                top = y
+        o[24] = top
+        o = ptr32(int(o) + 100)
         if top > most:
             most = top
     fold = 0
@@ -214,18 +219,18 @@ def quant(v: ptr32, a: ptr32) -> int:
     g = groups
     while g:
         g -= 1
-        total += int(o[0]) >> fold
-        o = ptr32(int(o) + 68)
+        total += int(o[24]) >> fold
+        o = ptr32(int(o) + 100)
     o = ptr32(act)
     if not total:
-        k = 2 + 17 * groups
+        k = 2 + 25 * groups
         while k:
             k -= 1
             o[0] = 0
             o = ptr32(int(o) + 4)
         return 0
     m = total
-    ex = fold - 21 + int(a[_EXPONENT])
+    ex = fold - 20 + int(a[_EXPONENT])
     while m < 0x20000000:
         m = m << 1
         ex -= 1
@@ -242,19 +247,19 @@ def quant(v: ptr32, a: ptr32) -> int:
     g = groups
     while g:
         g -= 1
-        top = int(o[0])
-        o[0] = (((top >> fold) << 14) + (total >> 1)) // total
+        top = int(o[24])
+        o[24] = (((top >> fold) << 14) + (total >> 1)) // total
         down = 0
         while (top >> down) > 32767:
             down += 1
         up = 0
         inverse = 0
-        half = (1 << down) >> 1
         if top:
             while (top << up) < 0x4000:
                 up += 1
-            inverse = _LIMIT // (((top << up) + half) >> down)  # viper: allow divide because it is >= 2^14
-        p = ptr32(int(o) + 4)
+            inverse = _LIMIT // ((top << up) >> down)  # viper: allow divide because it is >= 2^14
+        half = 2 << down
+        down += 2
         k = 8
         while k:
             k -= 1
@@ -263,20 +268,23 @@ def quant(v: ptr32, a: ptr32) -> int:
             if _WIDE:
                 x = (x << 32) >> 32
                 y = (y << 32) >> 32
-            x = ((((x << up) + half) >> down) * inverse + 0x400000) >> 23
-            y = ((((y << up) + half) >> down) * inverse + 0x400000) >> 23
-            p[0] = y + (x << 16)
+            x = ((((x << up) + half) >> down) * inverse + 0x200000) >> 22
+            y = ((((y << up) + half) >> down) * inverse + 0x200000) >> 22
+            m = y + (x << 16)
             x = int(v[1])
             y = int(v[3])
             if _WIDE:
                 x = (x << 32) >> 32
                 y = (y << 32) >> 32
-            x = ((((x << up) + half) >> down) * inverse + 0x400000) >> 23
-            y = ((((y << up) + half) >> down) * inverse + 0x400000) >> 23
-            p[1] = y + (x << 16)
-            p = ptr32(int(p) + 8)
+            x = ((((x << up) + half) >> down) * inverse + 0x200000) >> 22
+            y = ((((y << up) + half) >> down) * inverse + 0x200000) >> 22
+            y += x << 16
+            o[0] = m
+            o[1] = y - (m << 8)
+            o[2] = 0x8000 - (m + y) * 0x00800080
+            o = ptr32(int(o) + 12)
             v = ptr32(int(v) + 16)
-        o = ptr32(int(p))
+        o = ptr32(int(o) + 4)
     return 0
 
 
@@ -294,10 +302,6 @@ def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
         shift = 31
     elif shift < -31:
         shift = -31
-    lim = _LIMIT
-    if shift < 0:
-        lim = lim >> (0 - shift)
-    o = 0x00800080
     first += 8
     groups = int(a[_M_GROUPS])
     skip = int(a[_M_SKIP])
@@ -314,41 +318,33 @@ def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
             total = (
                 (
                     (
-                        8
-                        + ((((w[0] & m) - o) * v[1]) >> _HI)
-                        + (((((w[0] >> 8) & m) - o) * v[2]) >> _HI)
-                        + ((((w[1] & m) - o) * v[3]) >> _HI)
-                        + (((((w[1] >> 8) & m) - o) * v[4]) >> _HI)
-                        + ((((w[2] & m) - o) * v[5]) >> _HI)
-                        + (((((w[2] >> 8) & m) - o) * v[6]) >> _HI)
-                        + ((((w[3] & m) - o) * v[7]) >> _HI)
-                        + (((((w[3] >> 8) & m) - o) * v[8]) >> _HI)
-                        + ((((w[4] & m) - o) * v[9]) >> _HI)
-                        + (((((w[4] >> 8) & m) - o) * v[10]) >> _HI)
-                        + ((((w[5] & m) - o) * v[11]) >> _HI)
-                        + (((((w[5] >> 8) & m) - o) * v[12]) >> _HI)
-                        + ((((w[6] & m) - o) * v[13]) >> _HI)
-                        + (((((w[6] >> 8) & m) - o) * v[14]) >> _HI)
-                        + ((((w[7] & m) - o) * v[15]) >> _HI)
-                        + (((((w[7] >> 8) & m) - o) * v[16]) >> _HI)
+                        ((w[0] * v[0] + ((w[0] >> 8) & m) * v[1] + v[2]) >> _HI)
+                        + ((w[1] * v[3] + ((w[1] >> 8) & m) * v[4] + v[5]) >> _HI)
+                        + ((w[2] * v[6] + ((w[2] >> 8) & m) * v[7] + v[8]) >> _HI)
+                        + ((w[3] * v[9] + ((w[3] >> 8) & m) * v[10] + v[11]) >> _HI)
+                        + ((w[4] * v[12] + ((w[4] >> 8) & m) * v[13] + v[14]) >> _HI)
+                        + ((w[5] * v[15] + ((w[5] >> 8) & m) * v[16] + v[17]) >> _HI)
+                        + ((w[6] * v[18] + ((w[6] >> 8) & m) * v[19] + v[20]) >> _HI)
+                        + ((w[7] * v[21] + ((w[7] >> 8) & m) * v[22] + v[23]) >> _HI)
                     )
                     * int(s[0])
                     + 8192
                 )
                 >> 14
-            ) * int(v[0]) + total
+            ) * int(v[24]) + total
             s = ptr16(int(s) + 2)
             w = ptr32(int(w) + 32)
-            v = ptr32(int(v) + 68)
+            v = ptr32(int(v) + 100)
         w = ptr32(int(w) + skip)
         x = (total >> 15) * mantissa + (((total & 0x7FFF) * mantissa) >> 15)
         if shift > 0:
             x = ((x >> (shift - 1)) + 1) >> 1
-        if x > lim:
-            x = lim
-        elif x < 0 - lim:
-            x = 0 - lim
-        if shift < 0:
+        else:
+            y = _LIMIT >> (0 - shift)
+            if x > y:
+                x = y
+            elif x < 0 - y:
+                x = 0 - y
             x = x << (0 - shift)
         out[0] = x
         out = ptr32(int(out) + 4)
