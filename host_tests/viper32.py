@@ -165,9 +165,10 @@ def kernel(
 
     def call(*arguments: Any) -> int:
         nonlocal memory
-        memory = Memory([x for x, kind in zip(arguments, kinds) if kind.startswith("ptr")])
+        # A number for a pointer is an address.
+        memory = Memory([x for x in arguments if not isinstance(x, int)])
         given = [
-            names[kind](memory.address[id(x)]) if kind.startswith("ptr") else x
+            names[kind](x if isinstance(x, int) else memory.address[id(x)]) if kind.startswith("ptr") else x
             for x, kind in zip(arguments, kinds)
         ]
         done = body(*given)

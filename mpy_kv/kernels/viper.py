@@ -483,8 +483,10 @@ def scales(o: ptr16, p: ptr16, h: int, a: ptr32) -> int:
 
 
 @micropython.viper
-def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
+def qk(k: ptr32, m: ptr32, y: ptr32, a: ptr32) -> int:
+    # The mask, which comes last and is in every product, takes the second register.
     base = int(k)
+    m = y
     row = int(a[_ROW])
     slice_at = int(a[_SLICE]) * int(a[_WIDTH])
     words = (int(a[_WIDTH]) + 7) & 0x7FF8
@@ -518,10 +520,10 @@ def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
                 if col:
                     w = int(y[0])
                 y[0] = (
-                    ((k[0] & m) * q0 >> _HI)
-                    + ((k[0] >> 8 & m) * q1 >> _HI)
-                    + ((k[1] & m) * q2 >> _HI)
-                    + ((k[1] >> 8 & m) * q3 >> _HI)
+                    ((k[0] & int(m)) * q0 >> _HI)
+                    + ((k[0] >> 8 & int(m)) * q1 >> _HI)
+                    + ((k[1] & int(m)) * q2 >> _HI)
+                    + ((k[1] >> 8 & int(m)) * q3 >> _HI)
                     + w
                 )
                 y = ptr32(int(y) + 4)
@@ -530,18 +532,18 @@ def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
             if col:
                 while n:
                     y[0] = (
-                        ((k[0] & m) * q0 >> _HI)
-                        + ((k[0] >> 8 & m) * q1 >> _HI)
-                        + ((k[1] & m) * q2 >> _HI)
-                        + ((k[1] >> 8 & m) * q3 >> _HI)
+                        ((k[0] & int(m)) * q0 >> _HI)
+                        + ((k[0] >> 8 & int(m)) * q1 >> _HI)
+                        + ((k[1] & int(m)) * q2 >> _HI)
+                        + ((k[1] >> 8 & int(m)) * q3 >> _HI)
                         + y[0]
                     )
                     k = ptr32(int(k) + row)
                     y[1] = (
-                        ((k[0] & m) * q0 >> _HI)
-                        + ((k[0] >> 8 & m) * q1 >> _HI)
-                        + ((k[1] & m) * q2 >> _HI)
-                        + ((k[1] >> 8 & m) * q3 >> _HI)
+                        ((k[0] & int(m)) * q0 >> _HI)
+                        + ((k[0] >> 8 & int(m)) * q1 >> _HI)
+                        + ((k[1] & int(m)) * q2 >> _HI)
+                        + ((k[1] >> 8 & int(m)) * q3 >> _HI)
                         + y[1]
                     )
                     k = ptr32(int(k) + row)
@@ -550,18 +552,18 @@ def qk(k: ptr32, y: ptr32, m: int, a: ptr32) -> int:
             else:
                 while n:
                     y[0] = (
-                        ((k[0] & m) * q0 >> _HI)
-                        + ((k[0] >> 8 & m) * q1 >> _HI)
-                        + ((k[1] & m) * q2 >> _HI)
-                        + ((k[1] >> 8 & m) * q3 >> _HI)
+                        ((k[0] & int(m)) * q0 >> _HI)
+                        + ((k[0] >> 8 & int(m)) * q1 >> _HI)
+                        + ((k[1] & int(m)) * q2 >> _HI)
+                        + ((k[1] >> 8 & int(m)) * q3 >> _HI)
                         + c
                     )
                     k = ptr32(int(k) + row)
                     y[1] = (
-                        ((k[0] & m) * q0 >> _HI)
-                        + ((k[0] >> 8 & m) * q1 >> _HI)
-                        + ((k[1] & m) * q2 >> _HI)
-                        + ((k[1] >> 8 & m) * q3 >> _HI)
+                        ((k[0] & int(m)) * q0 >> _HI)
+                        + ((k[0] >> 8 & int(m)) * q1 >> _HI)
+                        + ((k[1] & int(m)) * q2 >> _HI)
+                        + ((k[1] >> 8 & int(m)) * q3 >> _HI)
                         + c
                     )
                     k = ptr32(int(k) + row)
@@ -647,7 +649,7 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
 
 
 @micropython.viper
-def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
+def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
     base = int(y)
     # Distance d in score to steps of 1/256 of a doubling: (d >> down) * m >> e.
     record = ptr32(base + int(a[_QUERY]))
@@ -666,11 +668,15 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         if down > 31:
             down = 31
         e = 17
-    # The least d >> down that weighs nothing: 7168 steps.
-    far = ((7168 << e) + m - 1) // m  # viper: allow divide because m is at least 2^14
-    top = int(a[_MAX])
+    # The least d >> down that weighs nothing, 7168 steps. From here on all three are negative: so is
+    # (y[0] + c) >> down, which times m is the steps with 18 bits behind the point, of any e below 2^31.
+    far = 0 - ((7168 << e) + m - 1) // m  # viper: allow divide because m is at least 2^14
+    m = 0 - (m << (18 - e))
+    c = int(a[_MAX])
     if _WIDE:
-        top = top << 32 >> 32
+        c = c << 32 >> 32
+    c = (1 << down) - 1 - c
+    mask = 255 << 1
     left = int(a[_N])
     y = ptr32(base + int(a[_DOTS]))
     if int(a[_SLICES]) > 1:
@@ -682,7 +688,14 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
             y = ptr32(int(y) + 4)
             s = ptr32(int(s) + 4)
             n -= 1
-        y = ptr32(base + int(a[_DOTS]))
+    # Zeros make the last batch whole.
+    y = ptr32(base + int(a[_DOTS]) + (left << 2))
+    n = 0 - left & 7
+    while n:
+        y[0] = 0
+        y = ptr32(int(y) + 4)
+        n -= 1
+    y = ptr32(base + int(a[_DOTS]))
     f = ptr16(base + int(a[_VSCALE]) + int(a[_SLICE]) * int(a[_SCALE_ROW]))
     sh = ptr32(base + int(a[_UNITS]))
     hi = 0
@@ -693,39 +706,90 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         if left < 8:
             n = left
         left -= n
-        while n:
+        start = int(y)
+        k = n >> 2
+        while k:
+            d = ptr8(int(y[0]))
             if _WIDE:
-                d = (top - (int(y[0]) << 32 >> 32)) >> down
+                d = ptr8(int(d) << 32 >> 32)
+            d = ptr8((int(d) + c) >> down)
+            if int(d) > far:
+                d = ptr8(int(d) * m)
+                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) >> 26)
+                lo = (w << 15 >> int(d)) + lo
+                y[0] = f[0] * w >> (f[0] & 31) >> int(d)
             else:
-                d = (top - int(y[0])) >> down
-            w = 0
-            if d < far:
-                d = d * m >> e
-                w = int(ptr16(((d & 255) << 1) + int(tables))[0])
-                d = d >> 8
-                lo = (w << 15 >> d) + lo
-                w = f[0] * w >> (f[0] & 31) >> d
-            y[0] = w
+                y[0] = 0
+            d = ptr8(int(y[1]))
+            if _WIDE:
+                d = ptr8(int(d) << 32 >> 32)
+            d = ptr8((int(d) + c) >> down)
+            if int(d) > far:
+                d = ptr8(int(d) * m)
+                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) >> 26)
+                lo = (w << 15 >> int(d)) + lo
+                y[1] = f[1] * w >> (f[1] & 31) >> int(d)
+            else:
+                y[1] = 0
+            d = ptr8(int(y[2]))
+            if _WIDE:
+                d = ptr8(int(d) << 32 >> 32)
+            d = ptr8((int(d) + c) >> down)
+            if int(d) > far:
+                d = ptr8(int(d) * m)
+                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) >> 26)
+                lo = (w << 15 >> int(d)) + lo
+                y[2] = f[2] * w >> (f[2] & 31) >> int(d)
+            else:
+                y[2] = 0
+            d = ptr8(int(y[3]))
+            if _WIDE:
+                d = ptr8(int(d) << 32 >> 32)
+            d = ptr8((int(d) + c) >> down)
+            if int(d) > far:
+                d = ptr8(int(d) * m)
+                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) >> 26)
+                lo = (w << 15 >> int(d)) + lo
+                y[3] = f[3] * w >> (f[3] & 31) >> int(d)
+            else:
+                y[3] = 0
+            y = ptr32(int(y) + 16)
+            f = ptr16(int(f) + 8)
+            k -= 1
+        n = n & 3
+        while n:
+            d = ptr8(int(y[0]))
+            if _WIDE:
+                d = ptr8(int(d) << 32 >> 32)
+            d = ptr8((int(d) + c) >> down)
+            if int(d) > far:
+                d = ptr8(int(d) * m)
+                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) >> 26)
+                lo = (w << 15 >> int(d)) + lo
+                y[0] = f[0] * w >> (f[0] & 31) >> int(d)
+            else:
+                y[0] = 0
             y = ptr32(int(y) + 4)
             f = ptr16(int(f) + 2)
             n -= 1
-        hi = (lo >> 16) + hi
-        lo = lo & 0xFFFF
-        if left == 0:
-            # Zeros make the last batch whole.
-            n = 0 - int(a[_N]) & 7
-            while n:
-                y[0] = 0
-                y = ptr32(int(y) + 4)
-                n -= 1
-        y = ptr32(int(y) - 32)
-        total = y[0] + y[1] + y[2] + y[3] + y[4] + y[5] + y[6] + y[7]
+        if lo >> 30:
+            # The next batch adds up to 2^30.
+            hi = (lo >> 16) + hi
+            lo = lo & 0xFFFF
+        y = ptr32(start)
+        d = ptr8(y[0] + y[1] + y[2] + y[3] + y[4] + y[5] + y[6] + y[7])
         y = ptr32(int(y) + 32)
-        sh[0] = total
+        sh[0] = int(d)
         sh = ptr32(int(sh) + 4)
-        scaled = (total >> 13) + scaled
+        scaled = (int(d) >> 13) + scaled
+    hi = (lo >> 16) + hi
     a[_WHI] = hi
-    a[_WLO] = lo
+    a[_WLO] = lo & 0xFFFF
     unit = 27  # bits of the sum: at least those of the largest weight
     while hi >> (unit - 16):
         unit += 1
@@ -750,85 +814,97 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
         quarter = 0x3FFFFFFF
     corr = 0
     half = 1 << 19
+    one = 1 << 20
+    # Reciprocals of the sums from 131 on, which begin at byte 512.
+    table = int(tables) + 250
     x = 26
     while left:
         left -= 1
-        total = int(sh[0])
+        # The batch's sum, then what its weights are shifted down by.
+        d = ptr8(int(sh[0]))
         c = 0x2100000  # weighs nothing
-        if total > least:
+        if int(d) > least:
             # Its bits, less 1; neighbours are alike, so start from the last one.
-            while total >> x > 1:
-                x += 1
-            while total >> x == 0:
-                x -= 1
+            if int(d) >> x ^ 1:
+                while int(d) >> x >> 1:
+                    x += 1
+                while int(d) >> x == 0:
+                    x -= 1
             down = unit - x
-            # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
-            d = 14 - x
-            f = ptr16(0)
-            if d < 0:
-                f = ptr16(0 - d)
-                d = 0
-            e = total << d >> int(f)
+            k = 0
+            if int(d) > quarter:
+                if down < 27:
+                    k = 1
+            n = x - 14
+            if n >> 31:
+                # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
+                e = int(d) << (14 - x)
+                d = ptr8(0)
+            else:
+                e = int(d) >> n
+                d = ptr8(n)
             c = e >> 7
             c = (c >> 6) + c
-            # Byte 512: reciprocals of the sums from 131 on; this is one less.
-            m = int(ptr16((c << 1) + int(tables) + 252)[0])
+            m = int(ptr16((c << 1) + table)[1])
             off = e * m
-            m = m << d
-            if total > quarter and down < 27:
+            if n >> 31:
+                m = m << (0 - n)
+            if k:
                 # A quarter of all. Two parts, of which the second counts 32nds of the first; what is left
                 # over goes on.
                 c = (c + 1) << 6
                 p = y
-                w = d = k = 0
+                w = e = k = 0
                 n = 8
                 while n:
-                    d += (p[0] >> int(f)) * m
-                    w += d >> 20
-                    k += d >> 15 & 31
-                    p[0] = (d >> 20) | ((d >> 15 & 31) << 16)
-                    d = d & 32767
+                    e += (p[0] >> int(d)) * m
+                    w += e >> 20
+                    k += e >> 15 & 31
+                    p[0] = (e >> 20) | ((e >> 15 & 31) << 16)
+                    e = e & 32767
                     p = ptr32(int(p) + 4)
                     n -= 1
                 corr += (k << 7) * c >> (down + 5)
-                k = 1 << 24
+                corr += (w << 7) * c >> down
+                c += 1 << 24
             else:
                 # A weight as a small one with 20 bits behind the point and half of one, to round it.
-                y[0] = (y[0] >> int(f)) * m + half
-                y[1] = (y[1] >> int(f)) * m + half
-                y[2] = (y[2] >> int(f)) * m + half
-                y[3] = (y[3] >> int(f)) * m + half
-                y[4] = (y[4] >> int(f)) * m + half
-                y[5] = (y[5] >> int(f)) * m + half
-                y[6] = (y[6] >> int(f)) * m + half
-                y[7] = (y[7] >> int(f)) * m + half
+                y[0] = (y[0] >> int(d)) * m + half
+                y[1] = (y[1] >> int(d)) * m + half
+                y[2] = (y[2] >> int(d)) * m + half
+                y[3] = (y[3] >> int(d)) * m + half
+                y[4] = (y[4] >> int(d)) * m + half
+                y[5] = (y[5] >> int(d)) * m + half
+                y[6] = (y[6] >> int(d)) * m + half
+                y[7] = (y[7] >> int(d)) * m + half
                 w = (y[0] >> 20) + (y[1] >> 20) + (y[2] >> 20) + (y[3] >> 20)
                 w = (y[4] >> 20) + (y[5] >> 20) + (y[6] >> 20) + (y[7] >> 20) + w
-                # Where one has a quarter, and too many were rounded up, or down, those that moved most are
-                # rounded the other way.
-                d = (w << 20) - off
-                one = 1
-                off = 0xFFFFF
-                if d < 0:
-                    d = 0 - d
-                    one = 0 - 1
-                    off = 0
-                if d > 0x140000:
-                    if (y[0] | y[1] | y[2] | y[3] | y[4] | y[5] | y[6] | y[7]) >> 26 == 0:
-                        d = 0
-                while d > 0x140000:
-                    c = 0
-                    n = 32
-                    while n:
-                        n -= 4
-                        k = int(ptr32(int(y) + n)[0]) & 0xFFFFF ^ off
-                        if k >= c:
-                            c = k
-                            p = ptr32(int(y) + n)
-                    p[0] = (((p[0] >> 20) - one) << 20) + half
-                    w -= one
-                    d -= 0x100000
-                c = e * int(ptr16((w << 1) + int(tables) + 250)[0]) >> 14
+                d = ptr8((w << 20) - off)
+                if (int(d) + one) >> 21:
+                    # Where one has a quarter, and too many were rounded up, or down, those that moved most
+                    # are rounded the other way.
+                    n = 1
+                    off = 0xFFFFF
+                    if int(d) < 0:
+                        d = ptr8(0 - int(d))
+                        n = 0 - 1
+                        off = 0
+                    if int(d) > 0x140000:
+                        if (y[0] | y[1] | y[2] | y[3] | y[4] | y[5] | y[6] | y[7]) >> 26 == 0:
+                            d = ptr8(0)
+                    while int(d) > 0x140000:
+                        c = 0
+                        m = 32
+                        while m:
+                            m -= 4
+                            k = int(ptr32(int(y) + m)[0]) & 0xFFFFF ^ off
+                            if k >= c:
+                                c = k
+                                p = ptr32(int(y) + m)
+                        p[0] = (((p[0] >> 20) - n) << 20) + half
+                        w -= n
+                        d = ptr8(int(d) - one)
+                c = int(ptr16((w << 1) + table)[0]) * e >> 14
                 y[0] = y[0] >> 20
                 y[1] = y[1] >> 20
                 y[2] = y[2] >> 20
@@ -837,9 +913,8 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
                 y[5] = y[5] >> 20
                 y[6] = y[6] >> 20
                 y[7] = y[7] >> 20
-                k = 0
-            corr = ((w << 7) * c >> down) + corr
-            c = (down << 16) + k + c
+                corr = ((w << 7) * c >> down) + corr
+            c = (down << 16) + c
         y = ptr32(int(y) + 32)
         sh[0] = c
         sh = ptr32(int(sh) + 4)
@@ -848,8 +923,11 @@ def weights(y: ptr32, f: ptr16, tables: ptr16, a: ptr32) -> int:
 
 
 @micropython.viper
-def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
+def av(v: ptr32, m: ptr32, p: ptr32, a: ptr32) -> int:
+    # As in qk().
     base = int(v)
+    mask = int(p)
+    m = p
     row = int(a[_ROW])
     width = int(a[_WIDTH])
     col = 0
@@ -904,55 +982,58 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
                     k = 0
                 if wide + (c >> 24) == 8:
                     while k > 3:
-                        e0 = (v[0] & m) * p[0] + e0
-                        o0 = (v[0] >> 8 & m) * p[0] + o0
-                        e1 = (v[1] & m) * p[0] + e1
-                        o1 = (v[1] >> 8 & m) * p[0] + o1
+                        e0 = (v[0] & int(m)) * p[0] + e0
+                        o0 = (v[0] >> 8 & int(m)) * p[0] + o0
+                        e1 = (v[1] & int(m)) * p[0] + e1
+                        o1 = (v[1] >> 8 & int(m)) * p[0] + o1
                         v = ptr32(int(v) + row)
-                        e0 = (v[0] & m) * p[1] + e0
-                        o0 = (v[0] >> 8 & m) * p[1] + o0
-                        e1 = (v[1] & m) * p[1] + e1
-                        o1 = (v[1] >> 8 & m) * p[1] + o1
+                        e0 = (v[0] & int(m)) * p[1] + e0
+                        o0 = (v[0] >> 8 & int(m)) * p[1] + o0
+                        e1 = (v[1] & int(m)) * p[1] + e1
+                        o1 = (v[1] >> 8 & int(m)) * p[1] + o1
                         v = ptr32(int(v) + row)
-                        e0 = (v[0] & m) * p[2] + e0
-                        o0 = (v[0] >> 8 & m) * p[2] + o0
-                        e1 = (v[1] & m) * p[2] + e1
-                        o1 = (v[1] >> 8 & m) * p[2] + o1
+                        e0 = (v[0] & int(m)) * p[2] + e0
+                        o0 = (v[0] >> 8 & int(m)) * p[2] + o0
+                        e1 = (v[1] & int(m)) * p[2] + e1
+                        o1 = (v[1] >> 8 & int(m)) * p[2] + o1
                         v = ptr32(int(v) + row)
-                        e0 = (v[0] & m) * p[3] + e0
-                        o0 = (v[0] >> 8 & m) * p[3] + o0
-                        e1 = (v[1] & m) * p[3] + e1
-                        o1 = (v[1] >> 8 & m) * p[3] + o1
+                        e0 = (v[0] & int(m)) * p[3] + e0
+                        o0 = (v[0] >> 8 & int(m)) * p[3] + o0
+                        e1 = (v[1] & int(m)) * p[3] + e1
+                        o1 = (v[1] >> 8 & int(m)) * p[3] + o1
                         v = ptr32(int(v) + row)
                         p = ptr32(int(p) + 16)
                         k -= 4
                 while k:
                     w = int(p[0]) >> cut & 0xFFFF
-                    e0 = (v[0] & m) * w + e0
-                    o0 = (v[0] >> 8 & m) * w + o0
+                    e0 = (v[0] & int(m)) * w + e0
+                    o0 = (v[0] >> 8 & int(m)) * w + o0
                     if wide == 8:
-                        e1 = (v[1] & m) * w + e1
-                        o1 = (v[1] >> 8 & m) * w + o1
+                        e1 = (v[1] & int(m)) * w + e1
+                        o1 = (v[1] >> 8 & int(m)) * w + o1
                     v = ptr32(int(v) + row)
                     p = ptr32(int(p) + 4)
                     k -= 1
-            k = c >> 16 & 31
-            if cut:
-                k += 5
-            f = c & 0xFFFF
-            o[0] = ((e0 & 0xFFFF) * f >> k) + o[0]
-            o[1] = ((o0 & 0xFFFF) * f >> k) + o[1]
-            o[2] = ((e0 >> 16 & 0xFFFF) * f >> k) + o[2]
-            o[3] = ((o0 >> 16 & 0xFFFF) * f >> k) + o[3]
-            e0 = 0
-            o0 = 0
-            if wide == 8:
-                o[4] = ((e1 & 0xFFFF) * f >> k) + o[4]
-                o[5] = ((o1 & 0xFFFF) * f >> k) + o[5]
-                o[6] = ((e1 >> 16 & 0xFFFF) * f >> k) + o[6]
-                o[7] = ((o1 >> 16 & 0xFFFF) * f >> k) + o[7]
-                e1 = 0
-                o1 = 0
+            if c >> 25 == 0:
+                m = o
+                k = c >> 16 & 31
+                if cut:
+                    k += 5
+                f = c & 0xFFFF
+                m[0] = ((e0 & 0xFFFF) * f >> k) + m[0]
+                m[1] = ((o0 & 0xFFFF) * f >> k) + m[1]
+                m[2] = ((e0 >> 16 & 0xFFFF) * f >> k) + m[2]
+                m[3] = ((o0 >> 16 & 0xFFFF) * f >> k) + m[3]
+                e0 = 0
+                o0 = 0
+                if wide == 8:
+                    m[4] = ((e1 & 0xFFFF) * f >> k) + m[4]
+                    m[5] = ((o1 & 0xFFFF) * f >> k) + m[5]
+                    m[6] = ((e1 >> 16 & 0xFFFF) * f >> k) + m[6]
+                    m[7] = ((o1 >> 16 & 0xFFFF) * f >> k) + m[7]
+                    e1 = 0
+                    o1 = 0
+                m = ptr32(mask)
             if c >> 24 & 1:
                 # A split batch: once more with the other part of its weights.
                 cut = 16 - cut
