@@ -346,13 +346,14 @@ def weights(r0, r1, r2, r3):
     # Scores to the small weights of a slice: plain.py's weights, B4 to B6.
     # From int32[N] at SCORES and uint16[N] at VSCALE to int32[N] at DOTS, a word at UNITS for each batch
     # of 8, the sum to WHI and WLO, its bits to UNIT, and CORR. `tables` is tables.TABLES.
-    # r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs
-    # nothing, r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch; then
-    # r1 weights with 20 bits behind the point, r2 what makes weights such, r3 their shift down, r8 half
-    # of 1 of those, r9 the batch's first 15 bits, r10 reciprocals, r11 sum of small weights, of a batch
-    # that is split the first parts', r12 bits of the batch's sum
-    # Instructions of inner loops: DIVIDE 8, COPY 4, TOKEN 27, ZERO 3, UNIT 3, BATCHES 3, UP 5, DOWN 6,
-    # FOUR 29, FARTHEST 12, PARTS 16
+    # r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 tables, r8 what makes scores distances, r9 the
+    # one that weighs nothing, r10 units, r11 sum of weights, r12 the same times their scales, of a batch,
+    # lr of all; distances are negative, and so is r3. Then r1 weights with 20 bits behind the point, r2
+    # what makes weights such, r3 their shift down, r8 half of 1 of those, r9 the batch's first 15 bits,
+    # r10 reciprocals, r11 sum of small weights, of a batch that is split the first parts', r12 bits of
+    # the batch's sum less 1, lr units
+    # Instructions of inner loops: COPY 4, FAR0 13, WEIGHED4 90, ZERO 3, UNIT 3, BATCHES 3, UP 4, DOWN 4,
+    # FARTHEST 12, PARTS 16
     cmp(r3, 0)
     bne(KERNEL)
     data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
@@ -364,10 +365,9 @@ def weights(r0, r1, r2, r3):
     mov(r6, r10)
     mov(r7, r11)
     push({r4, r5, r6, r7})
-    data(2, 0xB093)  # sub sp, 76
+    data(2, 0xB094)  # sub sp, 80
     data(2, 0x9308)  # str r3, [sp, 32]  a
     data(2, 0x9009)  # str r0, [sp, 36]  buffer
-    mov(r10, r2)
     ldr(r4, [r3, 68])  # QUERY
     add(r4, r4, r0)
     ldr(r5, [r3, 104])  # LOG_SCALE
@@ -407,38 +407,38 @@ def weights(r0, r1, r2, r3):
     ble(FINE)
     mov(r6, 31)
     label(FINE)
-    data(2, 0x9612)  # str r6, [sp, 72]  number
-    data(2, 0x950C)  # str r5, [sp, 48]  unit
-    data(2, 0x970D)  # str r7, [sp, 52]  corr
-    mov(r6, 7)
-    lsl(r6, r6, 10)
-    lsl(r6, r7)
-    add(r6, r6, r5)
-    sub(r6, 1)
-    lsl(r5, r5, 15)
-    mov(r4, 0)
-    mov(r7, 16)
-    label(DIVIDE)
-    add(r4, r4, r4)
-    cmp(r6, r5)
-    bcc(L3)
-    sub(r6, r6, r5)
+    lsr(r4, r5, 7)
+    lsl(r4, r4, 1)
+    add(r4, r4, r2)
+    add(r4, 200)
+    ldrh(r4, [r4, 56])
+    lsl(r4, r4, 2)
+    mov(r1, 17)
+    sub(r1, r1, r7)
+    lsr(r4, r1)
     add(r4, 1)
-    label(L3)
-    lsr(r5, r5, 1)
-    sub(r7, 1)
-    bne(DIVIDE)
+    neg(r4, r4)
     mov(r9, r4)
+    add(r1, 2)
+    lsl(r5, r1)
+    neg(r5, r5)
+    data(2, 0x9512)  # str r5, [sp, 72]  number
+    data(2, 0x960C)  # str r6, [sp, 48]  unit
+    mov(r7, 1)
+    lsl(r7, r6)
+    sub(r7, 1)
     ldr(r4, [r3, 88])  # MAX
-    mov(r8, r4)
+    sub(r7, r7, r4)
+    mov(r8, r7)
     ldr(r6, [r3, 0])  # N
+    data(2, 0x9213)  # str r2, [sp, 76]  units
     ldr(r4, [r3, 60])  # UNITS
-    add(r4, r4, r0)
-    data(2, 0x940B)  # str r4, [sp, 44]  units
+    mov(r10, r4)
+    data(2, 0x4482)  # add r10, r0
     mov(r4, 0)
     data(2, 0x940E)  # str r4, [sp, 56]  sum_high
-    data(2, 0x940F)  # str r4, [sp, 60]  scaled
     mov(r11, r4)
+    mov(r14, r4)
     ldr(r1, [r3, 56])  # SCALE_ROW
     ldr(r4, [r3, 76])  # SLICE
     mul(r1, r4)
@@ -448,50 +448,55 @@ def weights(r0, r1, r2, r3):
     ldr(r4, [r3, 44])  # DOTS
     add(r0, r0, r4)
     data(2, 0x9011)  # str r0, [sp, 68]  batch_start
+    lsr(r2, r6, 3)
+    lsl(r2, r2, 5)
+    add(r2, r2, r0)
+    data(2, 0x920B)  # str r2, [sp, 44]  whole_end
     lsl(r2, r6, 2)
     add(r2, r2, r0)
     data(2, 0x920A)  # str r2, [sp, 40]  tokens_end
     ldr(r7, [r3, 12])  # SLICES
     cmp(r7, 1)
-    beq(L4)
+    beq(L3)
+    data(2, 0x9A09)  # ldr r2, [sp, 36]  buffer
     ldr(r5, [r3, 40])  # SCORES
-    add(r5, r5, r0)
-    sub(r5, r5, r4)
+    add(r5, r5, r2)
     label(COPY)
     data(2, 0xCD80)  # ldm r5!, {r7}
     data(2, 0xC080)  # stm r0!, {r7}
     sub(r6, 1)
     bne(COPY)
     data(2, 0x9811)  # ldr r0, [sp, 68]  batch_start
-    label(L4)
-    data(2, 0x9A12)  # ldr r2, [sp, 72]  number
-    data(2, 0x9B0C)  # ldr r3, [sp, 48]  unit
-    data(2, 0x9C0D)  # ldr r4, [sp, 52]  corr
-    data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
+    label(L3)
+    data(2, 0x9A0C)  # ldr r2, [sp, 48]  unit
+    data(2, 0x9B12)  # ldr r3, [sp, 72]  number
+    data(2, 0x9C13)  # ldr r4, [sp, 76]  units
+    b(CHECK)
+    label(FAR0)
+    mov(r6, 0)
+    b(FIRST)
+    label(FAR1)
+    mov(r6, 0)
+    b(WEIGHED1)
+    label(FAR2)
+    mov(r6, 0)
+    b(WEIGHED2)
+    label(FAR3)
+    mov(r6, 0)
+    b(WEIGHED3)
     label(BATCH)
-    mov(r6, r0)
-    add(r6, 32)
-    mov(r14, r6)
-    cmp(r5, r6)
-    bge(L5)
-    mov(r14, r5)
-    label(L5)
-    mov(r5, 0)
-    mov(r12, r5)
-    label(TOKEN)
-    mov(r6, r8)
+    label(T0)
     ldr(r5, [r0, 0])
-    sub(r5, r6, r5)
-    lsr(r5, r2)
+    data(2, 0x4445)  # add r5, r8
+    asr(r5, r2)
     data(2, 0x454D)  # cmp r5, r9
-    bcs(FAR)
+    ble(FAR0)
     mul(r5, r3)
-    lsr(r5, r4)
-    data(2, 0xB2EF)  # uxtb r7, r5
-    lsl(r7, r7, 1)
-    data(2, 0x4457)  # add r7, r10
-    ldrh(r6, [r7, 0])
-    lsr(r5, r5, 8)
+    lsl(r6, r5, 5)
+    lsr(r6, r6, 24)
+    lsl(r6, r6, 1)
+    data(2, 0x5BA6)  # ldrh r6, [r4, r6]
+    lsr(r5, r5, 27)
     lsl(r7, r6, 15)
     lsr(r7, r5)
     data(2, 0x44BB)  # add r11, r7
@@ -501,33 +506,256 @@ def weights(r0, r1, r2, r3):
     lsr(r7, r7, 27)
     add(r5, r5, r7)
     lsr(r6, r5)
+    label(FIRST)
+    mov(r12, r6)
+    label(WEIGHED0)
+    str(r6, [r0, 0])
+    label(T1)
+    ldr(r5, [r0, 4])
+    data(2, 0x4445)  # add r5, r8
+    asr(r5, r2)
+    data(2, 0x454D)  # cmp r5, r9
+    ble(FAR1)
+    mul(r5, r3)
+    lsl(r6, r5, 5)
+    lsr(r6, r6, 24)
+    lsl(r6, r6, 1)
+    data(2, 0x5BA6)  # ldrh r6, [r4, r6]
+    lsr(r5, r5, 27)
+    lsl(r7, r6, 15)
+    lsr(r7, r5)
+    data(2, 0x44BB)  # add r11, r7
+    ldrh(r7, [r1, 2])
+    mul(r6, r7)
+    lsl(r7, r7, 27)
+    lsr(r7, r7, 27)
+    add(r5, r5, r7)
+    lsr(r6, r5)
     data(2, 0x44B4)  # add r12, r6
-    label(WEIGHED)
-    data(2, 0xC040)  # stm r0!, {r6}
-    add(r1, 2)
-    data(2, 0x4570)  # cmp r0, lr
-    bne(TOKEN)
-    data(2, 0x9F0B)  # ldr r7, [sp, 44]  units
+    label(WEIGHED1)
+    str(r6, [r0, 4])
+    label(T2)
+    ldr(r5, [r0, 8])
+    data(2, 0x4445)  # add r5, r8
+    asr(r5, r2)
+    data(2, 0x454D)  # cmp r5, r9
+    ble(FAR2)
+    mul(r5, r3)
+    lsl(r6, r5, 5)
+    lsr(r6, r6, 24)
+    lsl(r6, r6, 1)
+    data(2, 0x5BA6)  # ldrh r6, [r4, r6]
+    lsr(r5, r5, 27)
+    lsl(r7, r6, 15)
+    lsr(r7, r5)
+    data(2, 0x44BB)  # add r11, r7
+    ldrh(r7, [r1, 4])
+    mul(r6, r7)
+    lsl(r7, r7, 27)
+    lsr(r7, r7, 27)
+    add(r5, r5, r7)
+    lsr(r6, r5)
+    data(2, 0x44B4)  # add r12, r6
+    label(WEIGHED2)
+    str(r6, [r0, 8])
+    label(T3)
+    ldr(r5, [r0, 12])
+    data(2, 0x4445)  # add r5, r8
+    asr(r5, r2)
+    data(2, 0x454D)  # cmp r5, r9
+    ble(FAR3)
+    mul(r5, r3)
+    lsl(r6, r5, 5)
+    lsr(r6, r6, 24)
+    lsl(r6, r6, 1)
+    data(2, 0x5BA6)  # ldrh r6, [r4, r6]
+    lsr(r5, r5, 27)
+    lsl(r7, r6, 15)
+    lsr(r7, r5)
+    data(2, 0x44BB)  # add r11, r7
+    ldrh(r7, [r1, 6])
+    mul(r6, r7)
+    lsl(r7, r7, 27)
+    lsr(r7, r7, 27)
+    add(r5, r5, r7)
+    lsr(r6, r5)
+    data(2, 0x44B4)  # add r12, r6
+    label(WEIGHED3)
+    str(r6, [r0, 12])
+    label(T4)
+    ldr(r5, [r0, 16])
+    data(2, 0x4445)  # add r5, r8
+    asr(r5, r2)
+    data(2, 0x454D)  # cmp r5, r9
+    ble(FAR4)
+    mul(r5, r3)
+    lsl(r6, r5, 5)
+    lsr(r6, r6, 24)
+    lsl(r6, r6, 1)
+    data(2, 0x5BA6)  # ldrh r6, [r4, r6]
+    lsr(r5, r5, 27)
+    lsl(r7, r6, 15)
+    lsr(r7, r5)
+    data(2, 0x44BB)  # add r11, r7
+    ldrh(r7, [r1, 8])
+    mul(r6, r7)
+    lsl(r7, r7, 27)
+    lsr(r7, r7, 27)
+    add(r5, r5, r7)
+    lsr(r6, r5)
+    data(2, 0x44B4)  # add r12, r6
+    label(WEIGHED4)
+    str(r6, [r0, 16])
+    label(T5)
+    ldr(r5, [r0, 20])
+    data(2, 0x4445)  # add r5, r8
+    asr(r5, r2)
+    data(2, 0x454D)  # cmp r5, r9
+    ble(FAR5)
+    mul(r5, r3)
+    lsl(r6, r5, 5)
+    lsr(r6, r6, 24)
+    lsl(r6, r6, 1)
+    data(2, 0x5BA6)  # ldrh r6, [r4, r6]
+    lsr(r5, r5, 27)
+    lsl(r7, r6, 15)
+    lsr(r7, r5)
+    data(2, 0x44BB)  # add r11, r7
+    ldrh(r7, [r1, 10])
+    mul(r6, r7)
+    lsl(r7, r7, 27)
+    lsr(r7, r7, 27)
+    add(r5, r5, r7)
+    lsr(r6, r5)
+    data(2, 0x44B4)  # add r12, r6
+    label(WEIGHED5)
+    str(r6, [r0, 20])
+    label(T6)
+    ldr(r5, [r0, 24])
+    data(2, 0x4445)  # add r5, r8
+    asr(r5, r2)
+    data(2, 0x454D)  # cmp r5, r9
+    ble(FAR6)
+    mul(r5, r3)
+    lsl(r6, r5, 5)
+    lsr(r6, r6, 24)
+    lsl(r6, r6, 1)
+    data(2, 0x5BA6)  # ldrh r6, [r4, r6]
+    lsr(r5, r5, 27)
+    lsl(r7, r6, 15)
+    lsr(r7, r5)
+    data(2, 0x44BB)  # add r11, r7
+    ldrh(r7, [r1, 12])
+    mul(r6, r7)
+    lsl(r7, r7, 27)
+    lsr(r7, r7, 27)
+    add(r5, r5, r7)
+    lsr(r6, r5)
+    data(2, 0x44B4)  # add r12, r6
+    label(WEIGHED6)
+    str(r6, [r0, 24])
+    label(T7)
+    ldr(r5, [r0, 28])
+    data(2, 0x4445)  # add r5, r8
+    asr(r5, r2)
+    data(2, 0x454D)  # cmp r5, r9
+    ble(FAR7)
+    mul(r5, r3)
+    lsl(r6, r5, 5)
+    lsr(r6, r6, 24)
+    lsl(r6, r6, 1)
+    data(2, 0x5BA6)  # ldrh r6, [r4, r6]
+    lsr(r5, r5, 27)
+    lsl(r7, r6, 15)
+    lsr(r7, r5)
+    data(2, 0x44BB)  # add r11, r7
+    ldrh(r7, [r1, 14])
+    mul(r6, r7)
+    lsl(r7, r7, 27)
+    lsr(r7, r7, 27)
+    add(r5, r5, r7)
+    lsr(r6, r5)
+    data(2, 0x44B4)  # add r12, r6
+    label(WEIGHED7)
+    str(r6, [r0, 28])
+    add(r0, 32)
+    add(r1, 16)
+    mov(r7, r10)
     mov(r6, r12)
     data(2, 0xC740)  # stm r7!, {r6}
-    data(2, 0x970B)  # str r7, [sp, 44]  units
+    mov(r10, r7)
     lsr(r6, r6, 13)
-    data(2, 0x9F0F)  # ldr r7, [sp, 60]  scaled
-    add(r7, r7, r6)
-    data(2, 0x970F)  # str r7, [sp, 60]  scaled
+    data(2, 0x44B6)  # add lr, r6
     mov(r6, r11)
     lsr(r7, r6, 31)
-    beq(L6)
+    beq(L4)
     lsr(r7, r6, 16)
     data(2, 0xB2B6)  # uxth r6, r6
     mov(r11, r6)
     data(2, 0x9D0E)  # ldr r5, [sp, 56]  sum_high
     add(r5, r5, r7)
     data(2, 0x950E)  # str r5, [sp, 56]  sum_high
-    label(L6)
-    data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
+    label(L4)
+    label(CHECK)
+    data(2, 0x9D0B)  # ldr r5, [sp, 44]  whole_end
     cmp(r0, r5)
-    bne(BATCH)
+    bcs(LAST)
+    b(BATCH)
+    label(FAR4)
+    mov(r6, 0)
+    b(WEIGHED4)
+    label(FAR5)
+    mov(r6, 0)
+    b(WEIGHED5)
+    label(FAR6)
+    mov(r6, 0)
+    b(WEIGHED6)
+    label(FAR7)
+    mov(r6, 0)
+    b(WEIGHED7)
+    label(LAST)
+    bhi(MADE)
+    data(2, 0x9E0A)  # ldr r6, [sp, 40]  tokens_end
+    sub(r6, r6, r0)
+    beq(MADE)
+    mov(r7, 0)
+    mov(r12, r7)
+    mov(r7, 32)
+    sub(r7, r7, r6)
+    sub(r0, r0, r7)
+    lsr(r7, r7, 1)
+    sub(r1, r1, r7)
+    sub(r7, 2)
+    bne(L5)
+    b(T1)
+    label(L5)
+    sub(r7, 2)
+    bne(L6)
+    b(T2)
+    label(L6)
+    sub(r7, 2)
+    bne(L7)
+    b(T3)
+    label(L7)
+    sub(r7, 2)
+    bne(L8)
+    b(T4)
+    label(L8)
+    sub(r7, 2)
+    bne(L9)
+    b(T5)
+    label(L9)
+    sub(r7, 2)
+    bne(L10)
+    b(T6)
+    label(L10)
+    sub(r7, 2)
+    bne(L11)
+    b(T7)
+    label(L11)
+    label(MADE)
+    add(r4, 250)
+    mov(r10, r4)
     mov(r6, r11)
     lsr(r7, r6, 16)
     data(2, 0xB2B6)  # uxth r6, r6
@@ -540,12 +768,12 @@ def weights(r0, r1, r2, r3):
     sub(r4, r4, r0)
     mov(r7, 31)
     and_(r4, r7)
-    beq(L7)
+    beq(L12)
     label(ZERO)
     data(2, 0xC008)  # stm r0!, {r3}
     sub(r4, 4)
     bne(ZERO)
-    label(L7)
+    label(L12)
     data(2, 0x9B08)  # ldr r3, [sp, 32]  a
     str(r5, [r3, 92])  # WHI
     str(r6, [r3, 96])  # WLO
@@ -558,23 +786,9 @@ def weights(r0, r1, r2, r3):
     mov(r4, r3)
     add(r4, 128)  # HEAD_DIM
     str(r6, [r4, 44])  # UNIT
-    add(r6, 1)
     data(2, 0x960C)  # str r6, [sp, 48]  unit
-    data(2, 0x9809)  # ldr r0, [sp, 36]  buffer
-    ldr(r4, [r3, 60])  # UNITS
-    add(r4, r4, r0)
-    data(2, 0x940B)  # str r4, [sp, 44]  units
-    mov(r4, 1)
-    lsl(r4, r4, 19)
-    mov(r8, r4)
-    mov(r4, 252)
-    data(2, 0x44A2)  # add r10, r4
-    mov(r4, 0)
-    data(2, 0x940D)  # str r4, [sp, 52]  corr
-    mov(r4, 27)
-    mov(r12, r4)
-    data(2, 0x9C0F)  # ldr r4, [sp, 60]  scaled
-    lsl(r4, r4, 1)
+    mov(r7, r14)
+    lsl(r4, r7, 1)
     ldr(r5, [r3, 0])  # N
     add(r5, 7)
     lsr(r5, r5, 3)
@@ -582,62 +796,79 @@ def weights(r0, r1, r2, r3):
     lsr(r4, r4, 1)
     lsr(r5, r5, 1)
     bne(BATCHES)
-    sub(r6, 32)
+    sub(r6, 31)
     cmp(r6, 0)
-    ble(L8)
+    ble(L13)
     mov(r5, 1)
     lsl(r5, r6)
     sub(r5, 1)
     cmp(r5, r4)
-    bls(L9)
+    bls(L14)
     mov(r4, r5)
-    label(L9)
-    label(L8)
-    data(2, 0x9410)  # str r4, [sp, 64]  least
+    label(L14)
+    label(L13)
+    data(2, 0x940F)  # str r4, [sp, 60]  least
+    add(r5, r7, 1)
+    lsl(r5, r5, 11)
+    sub(r5, 1)
+    lsr(r6, r7, 19)
+    beq(L15)
+    mvn(r5, r6)
+    label(L15)
+    data(2, 0x9510)  # str r5, [sp, 64]  quarter
+    data(2, 0x9809)  # ldr r0, [sp, 36]  buffer
+    ldr(r4, [r3, 60])  # UNITS
+    add(r4, r4, r0)
+    mov(r14, r4)
     data(2, 0x9811)  # ldr r0, [sp, 68]  batch_start
-    data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
+    mov(r4, 1)
+    lsl(r4, r4, 19)
+    mov(r8, r4)
+    mov(r4, 0)
+    data(2, 0x940D)  # str r4, [sp, 52]  corr
+    mov(r4, 26)
+    mov(r12, r4)
+    mov(r7, r14)
     label(ROUND)
-    mov(r6, r0)
-    add(r6, 32)
-    mov(r14, r6)
-    data(2, 0x9F0B)  # ldr r7, [sp, 44]  units
     ldr(r5, [r7, 0])
-    data(2, 0x9C10)  # ldr r4, [sp, 64]  least
+    data(2, 0x9C0F)  # ldr r4, [sp, 60]  least
     cmp(r5, r4)
-    bhi(L10)
-    mov(r0, r14)
+    bhi(L16)
+    add(r0, 32)
     mov(r4, 33)
     lsl(r4, r4, 20)
     b(STORE)
-    label(L10)
+    label(MUCH)
+    b(QUARTER)
+    label(L16)
     mov(r3, r12)
+    mov(r6, r5)
+    lsr(r6, r3)
+    cmp(r6, 1)
+    beq(FOUND)
+    bcc(DOWN)
     label(UP)
+    add(r3, 1)
+    lsr(r6, r6, 1)
+    cmp(r6, 1)
+    bne(UP)
+    b(MOVED)
+    label(DOWN)
+    sub(r3, 1)
     mov(r6, r5)
     lsr(r6, r3)
     beq(DOWN)
-    add(r3, 1)
-    b(UP)
-    label(DOWN)
-    sub(r6, r3, 1)
-    mov(r7, r5)
-    lsr(r7, r6)
-    bne(FOUND)
-    mov(r3, r6)
-    b(DOWN)
-    label(FAR)
-    mov(r6, 0)
-    b(WEIGHED)
-    label(FOUND)
+    label(MOVED)
     mov(r12, r3)
+    label(FOUND)
     mov(r1, r5)
     mov(r4, 0)
-    sub(r3, 15)
-    cmp(r3, 0)
-    bge(L11)
+    sub(r3, 14)
+    bpl(L17)
     neg(r4, r3)
     lsl(r5, r4)
     mov(r3, 0)
-    label(L11)
+    label(L17)
     lsr(r5, r3)
     mov(r9, r5)
     lsr(r6, r5, 7)
@@ -645,55 +876,63 @@ def weights(r0, r1, r2, r3):
     add(r7, r7, r6)
     lsl(r6, r7, 1)
     data(2, 0x4456)  # add r6, r10
-    ldrh(r2, [r6, 0])
+    ldrh(r2, [r6, 2])
     mul(r5, r2)
     data(2, 0x9512)  # str r5, [sp, 72]  number
     lsl(r2, r4)
-    mov(r6, 0)
-    mov(r11, r6)
-    lsr(r1, r1, 11)
-    data(2, 0x9C0F)  # ldr r4, [sp, 60]  scaled
+    data(2, 0x9C10)  # ldr r4, [sp, 64]  quarter
     cmp(r1, r4)
-    bls(L12)
-    data(2, 0x9E0C)  # ldr r6, [sp, 48]  unit
-    mov(r1, r12)
-    sub(r6, r6, r1)
-    cmp(r6, 27)
-    bge(WHOLE)
-    b(SPLIT)
+    bhi(MUCH)
     label(WHOLE)
-    label(L12)
     mov(r1, r13)
-    label(FOUR)
     data(2, 0xC8F0)  # ldm r0!, {r4, r5, r6, r7}
     lsr(r4, r3)
     mul(r4, r2)
-    data(2, 0xC110)  # stm r1!, {r4}
-    data(2, 0x4444)  # add r4, r8
-    lsr(r4, r4, 20)
-    data(2, 0x44A3)  # add r11, r4
     lsr(r5, r3)
     mul(r5, r2)
-    data(2, 0xC120)  # stm r1!, {r5}
+    lsr(r6, r3)
+    mul(r6, r2)
+    lsr(r7, r3)
+    mul(r7, r2)
+    data(2, 0xC1F0)  # stm r1!, {r4, r5, r6, r7}
+    data(2, 0x4444)  # add r4, r8
+    lsr(r4, r4, 20)
+    mov(r11, r4)
     data(2, 0x4445)  # add r5, r8
     lsr(r5, r5, 20)
     data(2, 0x44AB)  # add r11, r5
-    lsr(r6, r3)
-    mul(r6, r2)
-    data(2, 0xC140)  # stm r1!, {r6}
     data(2, 0x4446)  # add r6, r8
     lsr(r6, r6, 20)
     data(2, 0x44B3)  # add r11, r6
-    lsr(r7, r3)
-    mul(r7, r2)
-    data(2, 0xC180)  # stm r1!, {r7}
     data(2, 0x4447)  # add r7, r8
     lsr(r7, r7, 20)
     data(2, 0x44BB)  # add r11, r7
     sub(r0, 16)
     data(2, 0xC0F0)  # stm r0!, {r4, r5, r6, r7}
-    data(2, 0x4570)  # cmp r0, lr
-    bne(FOUR)
+    data(2, 0xC8F0)  # ldm r0!, {r4, r5, r6, r7}
+    lsr(r4, r3)
+    mul(r4, r2)
+    lsr(r5, r3)
+    mul(r5, r2)
+    lsr(r6, r3)
+    mul(r6, r2)
+    lsr(r7, r3)
+    mul(r7, r2)
+    data(2, 0xC1F0)  # stm r1!, {r4, r5, r6, r7}
+    data(2, 0x4444)  # add r4, r8
+    lsr(r4, r4, 20)
+    data(2, 0x44A3)  # add r11, r4
+    data(2, 0x4445)  # add r5, r8
+    lsr(r5, r5, 20)
+    data(2, 0x44AB)  # add r11, r5
+    data(2, 0x4446)  # add r6, r8
+    lsr(r6, r6, 20)
+    data(2, 0x44B3)  # add r11, r6
+    data(2, 0x4447)  # add r7, r8
+    lsr(r7, r7, 20)
+    data(2, 0x44BB)  # add r11, r7
+    sub(r0, 16)
+    data(2, 0xC0F0)  # stm r0!, {r4, r5, r6, r7}
     mov(r4, r11)
     lsl(r4, r4, 20)
     data(2, 0x9D12)  # ldr r5, [sp, 72]  number
@@ -721,6 +960,9 @@ def weights(r0, r1, r2, r3):
     orr(r2, r7)
     lsr(r2, r2, 6)
     beq(SETTLED)
+    mov(r7, r14)
+    data(2, 0x9713)  # str r7, [sp, 76]  units
+    mov(r14, r0)
     label(OFF)
     data(2, 0x9412)  # str r4, [sp, 72]  number
     mov(r5, r13)
@@ -735,10 +977,10 @@ def weights(r0, r1, r2, r3):
     eor(r6, r3)
     sub(r6, r6, r3)
     cmp(r6, r1)
-    ble(L13)
+    ble(L18)
     mov(r1, r6)
     mov(r2, r0)
-    label(L13)
+    label(L18)
     data(2, 0x4570)  # cmp r0, lr
     bne(FARTHEST)
     sub(r1, r5, r0)
@@ -763,12 +1005,13 @@ def weights(r0, r1, r2, r3):
     lsl(r5, r5, 18)
     cmp(r4, r5)
     bhi(OFF)
+    data(2, 0x9F13)  # ldr r7, [sp, 76]  units
+    mov(r14, r7)
     label(SETTLED)
     mov(r4, r9)
     mov(r5, r11)
     lsl(r6, r5, 1)
     data(2, 0x4456)  # add r6, r10
-    sub(r6, 2)
     ldrh(r6, [r6, 0])
     mul(r4, r6)
     lsr(r4, r4, 14)
@@ -776,12 +1019,23 @@ def weights(r0, r1, r2, r3):
     mov(r7, r12)
     sub(r6, r6, r7)
     b(CORRECT)
-    label(SPLIT)
+    label(QUARTER)
+    data(2, 0x9E0C)  # ldr r6, [sp, 48]  unit
+    mov(r1, r12)
+    sub(r6, r6, r1)
+    cmp(r6, 27)
+    blt(L19)
+    b(WHOLE)
+    label(L19)
+    mov(r6, 0)
+    mov(r11, r6)
     add(r7, 1)
     lsl(r7, r7, 6)
     data(2, 0x9712)  # str r7, [sp, 72]  number
     mov(r4, 0)
     mov(r1, 0)
+    mov(r5, r0)
+    add(r5, 32)
     label(PARTS)
     ldr(r6, [r0, 0])
     lsr(r6, r3)
@@ -797,7 +1051,7 @@ def weights(r0, r1, r2, r3):
     data(2, 0xC040)  # stm r0!, {r6}
     lsl(r4, r4, 17)
     lsr(r4, r4, 17)
-    data(2, 0x4570)  # cmp r0, lr
+    cmp(r0, r5)
     bne(PARTS)
     data(2, 0x9C12)  # ldr r4, [sp, 72]  number
     data(2, 0x9E0C)  # ldr r6, [sp, 48]  unit
@@ -824,18 +1078,18 @@ def weights(r0, r1, r2, r3):
     add(r6, r6, r5)
     data(2, 0x960D)  # str r6, [sp, 52]  corr
     label(STORE)
-    data(2, 0x9F0B)  # ldr r7, [sp, 44]  units
+    mov(r7, r14)
     data(2, 0xC710)  # stm r7!, {r4}
-    data(2, 0x970B)  # str r7, [sp, 44]  units
+    mov(r14, r7)
     data(2, 0x9D0A)  # ldr r5, [sp, 40]  tokens_end
     cmp(r0, r5)
-    bge(L14)
+    bge(L20)
     b(ROUND)
-    label(L14)
+    label(L20)
     data(2, 0x9B08)  # ldr r3, [sp, 32]  a
     data(2, 0x9C0D)  # ldr r4, [sp, 52]  corr
     str(r4, [r3, 100])  # CORR
-    data(2, 0xB013)  # add sp, 76
+    data(2, 0xB014)  # add sp, 80
     pop({r4, r5, r6, r7})
     mov(r8, r4)
     mov(r9, r5)

@@ -205,22 +205,53 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
     From int32[N] at SCORES and uint16[N] at VSCALE to int32[N] at DOTS, a word at UNITS for each batch of 8,
     the sum to WHI and WLO, its bits to UNIT, and CORR. `tables` is tables.TABLES.
 
-    r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 exponent, r8 MAX, r9 distance that weighs nothing,
-    r10 tables, r11 sum of weights, r12 the same times their scales, lr end of the batch; then r1 weights with
-    20 bits behind the point, r2 what makes weights such, r3 their shift down, r8 half of 1 of those, r9 the
-    batch's first 15 bits, r10 reciprocals, r11 sum of small weights, of a batch that is split the first
-    parts', r12 bits of the batch's sum
+    r0 weights, r1 scales, r2 shift down, r3 mantissa, r4 tables, r8 what makes scores distances, r9 the one
+    that weighs nothing, r10 units, r11 sum of weights, r12 the same times their scales, of a batch, lr of
+    all; distances are negative, and so is r3. Then r1 weights with 20 bits behind the point, r2 what makes
+    weights such, r3 their shift down, r8 half of 1 of those, r9 the batch's first 15 bits, r10 reciprocals,
+    r11 sum of small weights, of a batch that is split the first parts', r12 bits of the batch's sum less 1,
+    lr units
     """
     a = Array(r3, ATTEND)
     near = a.on(r4, a.HEAD_DIM)
-    largest, far, total, scaled, end = r8, r9, r11, r12, lr
-    half, fifteen, whole, bits = r8, r9, r11, r12
+    distance, far, units, total, scaled, all_scaled = r8, r9, r10, r11, r12, lr
+    half, fifteen, reciprocals, whole, highest, unit_at = r8, r9, r10, r11, r12, lr
 
-    def begin_batch() -> None:
-        """Its end, to r6 too."""
-        mov(r6, r0)
-        add(r6, 32)
-        mov(end, r6)
+    def token(n: int) -> None:
+        """The step that weighs nothing is not met exactly: what lies up to 1,024 steps behind it becomes 0 by
+        itself, as it is shifted down by 28 at least."""
+        label(f"T{n}")
+        ldr(r5, at(r0, 4 * n))
+        add(r5, distance)
+        asr(r5, r2)
+        branch(le(r5, far), f"FAR{n}")
+        mul(r5, r3)
+        lsl(r6, r5, 5)
+        lsr(r6, r6, 24)
+        lsl(r6, r6, 1)
+        ldrh(r6, at(r4, r6))
+        lsr(r5, r5, 27)
+        lsl(r7, r6, 15)
+        lsr(r7, r5)
+        add(total, r7)
+        ldrh(r7, at(r1, 2 * n))
+        mul(r6, r7)
+        lsl(r7, r7, 27)
+        lsr(r7, r7, 27)
+        add(r5, r7)
+        lsr(r6, r5)
+        if n:
+            add(scaled, r6)
+        else:
+            label("FIRST")
+            mov(scaled, r6)
+        label(f"WEIGHED{n}")
+        str_(r6, at(r0, 4 * n))
+
+    def far_token(n: int) -> None:
+        label(f"FAR{n}")
+        mov(r6, 0)
+        b(f"WEIGHED{n}" if n else "FIRST")
 
     def carry(sp: Frame) -> None:
         """r5 the sum's upper bits, r6 its lower 16, of which r6 has more."""
@@ -231,36 +262,48 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
         add(r5, r7)
         str_(r5, sp.sum_high)
 
-    def small(x: Register) -> None:
-        """A weight of r0 as a small one, rounded; with its fraction to r1."""
-        lsr(x, r3)
-        mul(x, r2)
-        stm(r1, x)
-        add(x, half)
-        lsr(x, 20)
-        add(whole, x)
-
     with frame(
-        "fractions f1 f2 f3 f4 f5 f6 f7 a buffer tokens_end units unit corr sum_high scaled least "
-        "batch_start number"
+        "fractions f1 f2 f3 f4 f5 f6 f7 a buffer tokens_end whole_end unit corr sum_high least quarter "
+        "batch_start number units"
     ) as sp:
         str_(r3, sp.a)
         str_(r0, sp.buffer)
-        mov(r10, r2)
         locate(r4, a.QUERY, r0)
         distance_scale(a)
         limit_scale(down=r6)
-        str_(r6, sp.number)
-        str_(r5, sp.unit)
-        str_(r7, sp.corr)
-        farthest(28 << 8)
-        put(largest, a.MAX, by=r4)
+        # 8192 steps are r9 distances, or up to 3 % less: 2^28 / m is in the table of reciprocals, at byte 512
+        # those of sums from 131 on.
+        lsr(r4, r5, 7)
+        lsl(r4, r4, 1)
+        add(r4, r2)
+        add(r4, 200)
+        ldrh(r4, at(r4, 56))
+        lsl(r4, r4, 2)
+        mov(r1, 17)
+        sub(r1, r1, r7)
+        lsr(r4, r1)
+        add(r4, 1)
+        neg(r4, r4)
+        mov(far, r4)
+        # A distance times r3 has 19 bits behind the point, of any e 32 in all.
+        add(r1, 2)
+        lsl(r5, r1)
+        neg(r5, r5)
+        str_(r5, sp.number)
+        str_(r6, sp.unit)
+        # Shifted down, a negative one is rounded towards 0.
+        mov(r7, 1)
+        lsl(r7, r6)
+        sub(r7, 1)
+        minus(r7, a.MAX, by=r4)
+        mov(distance, r7)
         ldr(r6, a.N)
-        locate(r4, a.UNITS, r0)
-        str_(r4, sp.units)
+        str_(r2, sp.units)
+        put(units, a.UNITS, by=r4)
+        add(units, r0)
         put(sp.sum_high, 0, by=r4)
-        str_(r4, sp.scaled)
         mov(total, r4)
+        mov(all_scaled, r4)
         ldr(r1, a.SCALE_ROW)
         times(r1, a.SLICE, by=r4)
         plus(r1, a.VSCALE, by=r4)
@@ -268,60 +311,71 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
         ldr(r4, a.DOTS)
         add(r0, r4)
         str_(r0, sp.batch_start)
+        lsr(r2, r6, 3)
+        lsl(r2, r2, 5)
+        add(r2, r0)
+        str_(r2, sp.whole_end)
         lsl(r2, r6, 2)
         add(r2, r0)
         str_(r2, sp.tokens_end)
         ldr(r7, a.SLICES)
         with when(ne(r7, 1)):
             # Scores serve every slice.
-            locate(r5, a.SCORES, r0)
-            sub(r5, r4)
+            ldr(r2, sp.buffer)
+            locate(r5, a.SCORES, r2)
             with repeat("COPY", ne):
                 ldm(r5, r7)
                 stm(r0, r7)
                 sub(r6, 1)
             ldr(r0, sp.batch_start)
-        ldr(r2, sp.number)
-        ldr(r3, sp.unit)
-        ldr(r4, sp.corr)
-        ldr(r5, sp.tokens_end)
-        with repeat("BATCH", ne(r0, r5)):
-            begin_batch()
-            with when(lt(r5, r6)):
-                mov(end, r5)
-            put(scaled, 0, by=r5)
-            with repeat("TOKEN", ne(r0, end)):
-                mov(r6, largest)
-                ldr(r5, at(r0))
-                sub(r5, r6, r5)
-                lsr(r5, r2)
-                branch(cs(r5, far), "FAR")
-                power()
-                lsl(r7, r6, 15)
-                lsr(r7, r5)
-                add(total, r7)
-                ldrh(r7, at(r1))
-                mul(r6, r7)
-                lsl(r7, 27)
-                lsr(r7, 27)
-                add(r5, r7)
-                lsr(r6, r5)
-                add(scaled, r6)
-                label("WEIGHED")
-                stm(r0, r6)
-                add(r1, 2)
-            ldr(r7, sp.units)
-            mov(r6, scaled)
-            stm(r7, r6)
-            str_(r7, sp.units)
-            lsr(r6, 13)
-            bump(sp.scaled, r6, by=r7)
-            # The sum of all weights has up to 46 bits, that of a batch 30.
-            mov(r6, total)
-            lsr(r7, r6, 31)
-            with when(ne):
-                carry(sp)
-            ldr(r5, sp.tokens_end)
+        ldr(r2, sp.unit)
+        ldr(r3, sp.number)
+        ldr(r4, sp.units)
+        b("CHECK")
+        for n in range(4):
+            far_token(n)
+        label("BATCH")
+        for n in range(8):
+            token(n)
+        add(r0, 32)
+        add(r1, 16)
+        mov(r7, units)
+        mov(r6, scaled)
+        stm(r7, r6)
+        mov(units, r7)
+        lsr(r6, r6, 13)
+        add(all_scaled, r6)
+        # The sum of all weights has up to 46 bits, that of a batch 30.
+        mov(r6, total)
+        lsr(r7, r6, 31)
+        with when(ne):
+            carry(sp)
+        label("CHECK")
+        ldr(r5, sp.whole_end)
+        branch(cs(r0, r5), "LAST")
+        b("BATCH")
+        for n in range(4, 8):
+            far_token(n)
+        label("LAST")
+        branch(hi, "MADE")
+        # What is left of a batch: as the last of its tokens.
+        ldr(r6, sp.tokens_end)
+        sub(r6, r6, r0)
+        branch(eq, "MADE")
+        put(scaled, 0, by=r7)
+        mov(r7, 32)
+        sub(r7, r7, r6)
+        sub(r0, r0, r7)
+        lsr(r7, r7, 1)
+        sub(r1, r1, r7)
+        for n in range(1, 8):
+            sub(r7, 2)
+            with when(eq):
+                b(f"T{n}")
+        label("MADE")
+        # Reciprocals come for one less, and for a sum.
+        add(r4, 250)
+        mov(reciprocals, r4)
         mov(r6, total)
         carry(sp)
         # Zeros make the last batch whole.
@@ -344,70 +398,72 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
             lsr(r5, 1)
         point(r4, a.HEAD_DIM)
         str_(r6, near.UNIT)
-        add(r6, 1)
         str_(r6, sp.unit)
-        ldr(r0, sp.buffer)
-        locate(r4, a.UNITS, r0)
-        str_(r4, sp.units)
-        put(half, 1 << 19, by=r4)
-        # Reciprocals are those of sums from 131 on, at byte 512, and come for one less.
-        mov(r4, 252)
-        add(r10, r4)
-        put(sp.corr, 0, by=r4)
-        mov(r4, 27)
-        mov(bits, r4)
         # What all together weigh less than 2^-12 of the sum is left out.
-        ldr(r4, sp.scaled)
-        lsl(r4, 1)
+        mov(r7, all_scaled)
+        lsl(r4, r7, 1)
         ldr(r5, a.N)
         add(r5, 7)
         lsr(r5, 3)
         with repeat("BATCHES", ne):
             lsr(r4, 1)
             lsr(r5, 1)
-        # And what would be shifted down by more than 31: of r6 - 1 bits.
-        sub(r6, 32)
+        # And what would be shifted down by more than 31: of r6 bits.
+        sub(r6, 31)
         with when(gt(r6, 0)):
             mov(r5, 1)
             lsl(r5, r6)
             sub(r5, 1)
             keep_larger(r4, r5, hi)
         str_(r4, sp.least)
+        # More than that is a quarter of all.
+        add(r5, r7, 1)
+        lsl(r5, r5, 11)
+        sub(r5, 1)
+        lsr(r6, r7, 19)
+        with when(ne):
+            mvn(r5, r6)
+        str_(r5, sp.quarter)
+        ldr(r0, sp.buffer)
+        locate(r4, a.UNITS, r0)
+        mov(unit_at, r4)
         ldr(r0, sp.batch_start)
-        ldr(r5, sp.tokens_end)
+        put(half, 1 << 19, by=r4)
+        put(sp.corr, 0, by=r4)
+        put(highest, 26, by=r4)
+        mov(r7, unit_at)
         with repeat("ROUND", lt(r0, r5)):
-            begin_batch()
-            ldr(r7, sp.units)
             ldr(r5, at(r7))
             ldr(r4, sp.least)
             with when(ls(r5, r4)):
                 # It weighs nothing.
-                mov(r0, end)
+                add(r0, 32)
                 mov(r4, 2 << 4 | 1)
                 lsl(r4, 20)
                 b("STORE")
-            # The bits of the batch's sum, from those of the last one on.
-            mov(r3, bits)
-            with endless("UP", "DOWN"):
+                label("MUCH")
+                b("QUARTER")
+            # The highest bit of the batch's sum, from that of the last one on.
+            mov(r3, highest)
+            mov(r6, r5)
+            lsr(r6, r3)
+            branch(eq(r6, 1), "FOUND")
+            branch(cc, "DOWN")
+            with repeat("UP", ne(r6, 1)):
+                add(r3, 1)
+                lsr(r6, 1)
+            b("MOVED")
+            with repeat("DOWN", eq):
+                sub(r3, 1)
                 mov(r6, r5)
                 lsr(r6, r3)
-                branch(eq, "DOWN")
-                add(r3, 1)
-            sub(r6, r3, 1)
-            mov(r7, r5)
-            lsr(r7, r6)
-            branch(ne, "FOUND")
-            mov(r3, r6)
-            b("DOWN")
-            label("FAR")
-            mov(r6, 0)
-            b("WEIGHED")
+            label("MOVED")
+            mov(highest, r3)
             label("FOUND")
-            mov(bits, r3)
             mov(r1, r5)
             mov(r4, 0)
-            sub(r3, 15)
-            with when(lt(r3, 0)):
+            sub(r3, 14)
+            with when(mi):
                 # Of less than 15 bits all are to be shifted up: what they are multiplied with is.
                 neg(r4, r3)
                 lsl(r5, r4)
@@ -418,26 +474,28 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
             lsr(r7, r6, 6)
             add(r7, r6)
             lsl(r6, r7, 1)
-            add(r6, r10)
-            ldrh(r2, at(r6))
+            add(r6, reciprocals)
+            ldrh(r2, at(r6, 2))
             mul(r5, r2)
             str_(r5, sp.number)
             lsl(r2, r4)
-            put(whole, 0, by=r6)
-            lsr(r1, 11)
-            ldr(r4, sp.scaled)
-            with when(hi(r1, r4)):
-                ldr(r6, sp.unit)
-                mov(r1, bits)
-                sub(r6, r1)
-                branch(ge(r6, 27), "WHOLE")
-                b("SPLIT")
-                label("WHOLE")
+            ldr(r4, sp.quarter)
+            branch(hi(r1, r4), "MUCH")
+            label("WHOLE")
             mov(r1, stack)
-            with repeat("FOUR", ne(r0, end)):
+            for first in (True, False):
                 ldm(r0, r4, r5, r6, r7)
                 for x in (r4, r5, r6, r7):
-                    small(x)
+                    lsr(x, r3)
+                    mul(x, r2)
+                stm(r1, r4, r5, r6, r7)
+                for x in (r4, r5, r6, r7):
+                    add(x, half)
+                    lsr(x, x, 20)
+                    if first and x == r4:
+                        mov(whole, x)
+                    else:
+                        add(whole, x)
                 sub(r0, 16)
                 stm(r0, r4, r5, r6, r7)
             mov(r4, whole)
@@ -457,6 +515,8 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
                 orr(r2, r7)
             lsr(r2, 6)
             branch(eq, "SETTLED")
+            put(sp.units, unit_at, by=r7)
+            mov(unit_at, r0)
             with repeat("OFF", hi(r4, r5)):
                 # Too many were rounded up, or down: the one that moved most is rounded the other way.
                 str_(r4, sp.number)
@@ -464,7 +524,7 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
                 sub(r0, r1)
                 add(r0, r5)
                 mov(r1, 0)
-                with repeat("FARTHEST", ne(r0, end)):
+                with repeat("FARTHEST", ne(r0, unit_at)):
                     ldm(r0, r6)
                     ldm(r5, r7)
                     lsl(r6, 20)
@@ -493,28 +553,36 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
                 sub(r4, r5)
                 mov(r5, 5)
                 lsl(r5, 18)
+            put(unit_at, sp.units, by=r7)
             label("SETTLED")
             mov(r4, fifteen)
             mov(r5, whole)
             lsl(r6, r5, 1)
-            add(r6, r10)
-            sub(r6, 2)
+            add(r6, reciprocals)
             ldrh(r6, at(r6))
             mul(r4, r6)
             lsr(r4, 14)
             ldr(r6, sp.unit)
-            mov(r7, bits)
+            mov(r7, highest)
             sub(r6, r7)
             b("CORRECT")
-            label("SPLIT")
+            label("QUARTER")
             # A quarter of all: two parts, of which the second counts 32nds of the first; what is left over
             # goes on.
+            ldr(r6, sp.unit)
+            mov(r1, highest)
+            sub(r6, r1)
+            with when(ge(r6, 27)):
+                b("WHOLE")
+            put(whole, 0, by=r6)
             add(r7, 1)
             lsl(r7, 6)
             str_(r7, sp.number)
             mov(r4, 0)
             mov(r1, 0)
-            with repeat("PARTS", ne(r0, end)):
+            mov(r5, r0)
+            add(r5, 32)
+            with repeat("PARTS", ne(r0, r5)):
                 ldr(r6, at(r0))
                 lsr(r6, r3)
                 mul(r6, r2)
@@ -531,7 +599,7 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
                 lsr(r4, 17)
             ldr(r4, sp.number)
             ldr(r6, sp.unit)
-            mov(r7, bits)
+            mov(r7, highest)
             sub(r6, r7)
             lsl(r1, 7)
             mul(r1, r4)
@@ -550,9 +618,9 @@ def weights(buffer: Register, same: Register, tables: Register, attend: Register
             orr(r4, r6)
             bump(sp.corr, r5, by=r6)
             label("STORE")
-            ldr(r7, sp.units)
+            mov(r7, unit_at)
             stm(r7, r4)
-            str_(r7, sp.units)
+            mov(unit_at, r7)
             ldr(r5, sp.tokens_end)
         ldr(r3, sp.a)
         put(a.CORR, sp.corr, by=r4)
