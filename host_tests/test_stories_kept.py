@@ -159,7 +159,7 @@ def test_every_policy_tells(policy: str) -> None:
     assert figures["alloc_bytes"] == 0
     assert figures["evicted_tokens"] == figures["position"] - BUDGET > 80
     # Before anything leaves it is the story of one who keeps all.
-    assert common(text, told(*ALL)[0]) > 150
+    assert common(text, told(*ALL)[0]) >= 140
     if policy in SANE:
         assert_sane(text)
 
@@ -424,10 +424,11 @@ def test_the_report_says_what_compress_did_and_which_kernels_allocate(
     assert "3 tokens dropped once the prompt was read" in shown
     assert "7 B, by plain kernels" in shown
     f |= {"compressed_tokens": None, "codec": ["int8", "sparse"], "alloc_bytes_per_token": 0}
-    f |= {"tokens_per_s": 25.31, "first_word_s": 8.4, "prompt_tokens_per_s": 28.1, "modelled": "125 MHz"}
+    f |= {"tokens_per_s": 25.31, "first_word_s": 8.4, "first_word_remembered_s": 1.3}
+    f |= {"prompt_tokens_per_s": 28.1, "modelled": "125 MHz"}
     stories.show(boards.load("rp2040"), story.Told(f, SimpleNamespace()))
     shown = capsys.readouterr().out
-    pace = "25.3 tokens/s, first word after 8.4 s, a prompt's 28.1 tokens/s: 125 MHz"
+    pace = "first word after 8.4 s (1.3 s once its kernels are remembered), a prompt's 28.1 tokens/s: 125 MHz"
     assert pace in " ".join(shown.split())
     assert "compressed" not in shown
     assert "element types" in shown
