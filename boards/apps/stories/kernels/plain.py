@@ -12,7 +12,7 @@ of two of them fits, and reading one on a 32-bit board makes a small int. A poin
 integer * 2^-p. Vectors have point POINT = 16, except q, k and v: what the image calibrated for the layer.
 
 An activation vector, as quant() writes and matvec() reads it, is codes in groups of 32:
-  [0] mantissa M, 2^14 <= M < 2^15, or 0 for the zero vector   [1] exponent E
+  [0] mantissa M, 2^14 <= M < 2^15   [1] exponent E
   then per group: [0..23] packed codes, three elements for each four, see matvec()   [24] group scale;
   element = code * group scale * M * 2^E; a vector's group scales add up to 2^14.
 Four codes that lie together share a budget: their magnitudes add up to 258 at most.
@@ -188,9 +188,9 @@ def quant(v, a):
     """A vector as an activation vector.
 
     a: fields of `of_vector`: from TO to ACT. vector = v[TO...] * 2^EXPONENT / ROOT.
-    |source| <= 2^30. What a group's scale stands for is its heaviest four: the sum of their magnitudes, over
-    4. Relative to each other, the scales share a budget of 2^14 (B3); one mantissa and exponent carry the
-    rest, the division included.
+    |source| <= 2^30. What a group's scale stands for is a quarter of what its heaviest four adds up to, or up
+    to 4 more. Relative to each other, the scales share a budget of 2^14 (B3); one mantissa and exponent carry
+    the rest, the division included.
     """
     src, act = a[_TO], a[_ACT]
     groups = a[_PADDED] >> 5
@@ -198,14 +198,11 @@ def quant(v, a):
     for g in range(groups):
         top = 0
         for i in range(src + 32 * g, src + 32 * g + 32, 4):
-            top = max(top, sum([abs(v[k]) + 3 >> 2 for k in range(i, i + 4)]))
-        tops.append(top)
+            # Of each |x| or |x| - 1, as it costs less: a quarter, rounded down, is 1 too little at most.
+            top = max(top, sum([v[k] >> 2 ^ v[k] >> 31 for k in range(i, i + 4)]))
+        tops.append(top + 4)
     fold = _fold(max(tops))
     total = sum([top >> fold for top in tops])  # < 2^15 * 256
-    if not total:
-        for i in range(act, act + ACT_HEADER + ACT_GROUP * groups):
-            v[i] = 0
-        return 0
     # total / root, as a mantissa and an exponent.
     m = total
     e = fold - 20 + a[_EXPONENT]
@@ -220,16 +217,17 @@ def quant(v, a):
     v[act + 1] = e
     at = act + ACT_HEADER
     for top in tops:
-        # The group's own 15 bits, so that small groups keep their codes' bits.
-        up = 0
-        down = _fold(top)
-        while top and top << up < 1 << 14:
+        # The group's own 13 bits, so that small groups keep their codes' bits.
+        down = up = 0
+        while top >> down >= 1 << 13:
+            down += 1
+        while top >> down << up < 1 << 12:
             up += 1
-        inverse = LIMIT // (top << up >> down) if top else 0
+        inverse = (LIMIT >> 2) // (top >> down << up) << up
         # A four adds up to 4 * top, so to 2^30 / 2^22 = 256 and the rounding of each: to 258.
-        half = 2 << down
+        half = 1 << down >> 1
         for k in range(at, at + ACT_GROUP - 1, 3):
-            c = [((v[src + i] << up) + half >> down + 2) * inverse + (1 << 21) >> 22 for i in range(4)]
+            c = [(x + half >> down) * inverse + (1 << 21) >> 22 for x in v[src : src + 4]]
             src += 4
             even = c[2] + (c[0] << 16)
             odd = c[3] + (c[1] << 16)

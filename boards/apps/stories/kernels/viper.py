@@ -178,12 +178,14 @@ def norm(w: ptr16, v: ptr32, a: ptr32) -> int:
 
 
 @micropython.viper
-def quant(v: ptr32, a: ptr32) -> int:
+def quant(v: ptr32, o: ptr32) -> int:
     base = int(v)
-    src = base + (int(a[_TO]) << 2)
-    act = base + (int(a[_ACT]) << 2)
-    groups = int(a[_PADDED]) >> 5
-    # What the heaviest four of each group adds up to, over 4, kept where its scale will be.
+    src = base + (int(o[_TO]) << 2)
+    act = base + (int(o[_ACT]) << 2)
+    groups = int(o[_PADDED]) >> 5
+    ex = int(o[_EXPONENT]) - 20
+    root = int(o[_ROOT])
+    # A quarter of what the heaviest four of each group adds up to, kept where its scale will be.
     v = ptr32(src)
     o = ptr32(act + 8)
     most = 0
@@ -194,19 +196,25 @@ def quant(v: ptr32, a: ptr32) -> int:
         k = 8
         while k:
             k -= 1
-            y = 0
-            i = 4
-            while i:
-                i -= 1
-                x = int(v[0])
-                v = ptr32(int(v) + 4)
-                if _WIDE:
-                    x = (x << 32) >> 32
-                if x < 0:
-                    x = 0 - x
-                y += (x + 3) >> 2
-            if y > top:
-                top = y
+            x = int(v[0])
+            y = int(v[1])
+            m = int(v[2])
+            i = int(v[3])
+            if _WIDE:
+                x = (x << 32) >> 32
+                y = (y << 32) >> 32
+                m = (m << 32) >> 32
+                i = (i << 32) >> 32
+            x = (
+                ((x >> 2) ^ (x >> 31))
+                + ((y >> 2) ^ (y >> 31))
+                + ((m >> 2) ^ (m >> 31))
+                + ((i >> 2) ^ (i >> 31))
+            )
+            if x > top:
+                top = x
+            v = ptr32(int(v) + 16)
+        top += 4
         o[24] = top
         o = ptr32(int(o) + 100)
         if top > most:
@@ -221,25 +229,17 @@ def quant(v: ptr32, a: ptr32) -> int:
         g -= 1
         total += int(o[24]) >> fold
         o = ptr32(int(o) + 100)
-    o = ptr32(act)
-    if not total:
-        k = 2 + 25 * groups
-        while k:
-            k -= 1
-            o[0] = 0
-            o = ptr32(int(o) + 4)
-        return 0
     m = total
-    ex = fold - 20 + int(a[_EXPONENT])
+    ex += fold
     while m < 0x20000000:
         m = m << 1
         ex -= 1
-    k = int(a[_ROOT])
-    if k:  # a division by 0 kills the process
-        m = (m + (k >> 1)) // k
+    if root:  # a division by 0 kills the process
+        m = (m + (root >> 1)) // root
     while m > 32767:
         m = (m + 1) >> 1
         ex += 1
+    o = ptr32(act)
     o[0] = m
     o[1] = ex
     o = ptr32(act + 8)
@@ -248,18 +248,17 @@ def quant(v: ptr32, a: ptr32) -> int:
     while g:
         g -= 1
         top = int(o[24])
-        o[24] = (((top >> fold) << 14) + (total >> 1)) // total
+        o[24] = (((top >> fold) << 14) + (total >> 1)) // total  # viper: allow divide because it is >= 4
         down = 0
-        while (top >> down) > 32767:
+        while top > 0x1FFF:
+            top = top >> 1
             down += 1
         up = 0
-        inverse = 0
-        if top:
-            while (top << up) < 0x4000:
-                up += 1
-            inverse = _LIMIT // ((top << up) >> down)  # viper: allow divide because it is >= 2^14
-        half = 2 << down
-        down += 2
+        while top < 0x1000:
+            top = top << 1
+            up += 1
+        inverse = (0xFFFFFFF // top) << up  # viper: allow divide because it is >= 2^12
+        half = (1 << down) >> 1
         k = 8
         while k:
             k -= 1
@@ -268,20 +267,20 @@ def quant(v: ptr32, a: ptr32) -> int:
             if _WIDE:
                 x = (x << 32) >> 32
                 y = (y << 32) >> 32
-            x = ((((x << up) + half) >> down) * inverse + 0x200000) >> 22
-            y = ((((y << up) + half) >> down) * inverse + 0x200000) >> 22
-            m = y + (x << 16)
-            x = int(v[1])
-            y = int(v[3])
+            x = ((((x + half) >> down) * inverse + 0x200000) >> 22 << 16) + (
+                (((y + half) >> down) * inverse + 0x200000) >> 22
+            )
+            y = int(v[1])
+            m = int(v[3])
             if _WIDE:
-                x = (x << 32) >> 32
                 y = (y << 32) >> 32
-            x = ((((x << up) + half) >> down) * inverse + 0x200000) >> 22
-            y = ((((y << up) + half) >> down) * inverse + 0x200000) >> 22
-            y += x << 16
-            o[0] = m
-            o[1] = y - (m << 8)
-            o[2] = 0x8000 - (m + y) * 0x00800080
+                m = (m << 32) >> 32
+            y = ((((y + half) >> down) * inverse + 0x200000) >> 22 << 16) + (
+                (((m + half) >> down) * inverse + 0x200000) >> 22
+            )
+            o[0] = x
+            o[1] = y - (x << 8)
+            o[2] = 0x8000 - (x + y) * 0x00800080
             o = ptr32(int(o) + 12)
             v = ptr32(int(v) + 16)
         o = ptr32(int(o) + 4)
@@ -475,9 +474,9 @@ def widen(src: ptr16, v: ptr32, a: ptr32) -> int:
 
 
 @micropython.viper
-def swiglu(v: ptr32, sigmoid: ptr8, a: ptr32) -> int:
+def swiglu(v: ptr32, u: ptr32, a: ptr32) -> int:
     base = int(v)
-    table = int(sigmoid)
+    table = int(u)
     gate = base + (int(a[_GATE]) << 2)
     up = base + (int(a[_UP]) << 2)
     n = int(a[_N])
@@ -494,29 +493,24 @@ def swiglu(v: ptr32, sigmoid: ptr8, a: ptr32) -> int:
         if _WIDE:
             x = (x << 32) >> 32
             y = (y << 32) >> 32
-        m = x
-        if x < 0:
-            m = 0 - x
-        if m > 0xFFFFF:
-            if x < 0:
+        # Of both the magnitudes are or-ed: their highest bit is the largest's, more is not asked for.
+        m = y >> 31
+        top_up = ((y ^ m) - m) | top_up
+        s = x >> 31
+        m = (x ^ s) - s
+        if m >> 20:
+            if s:
                 m = 0
         else:
             q = ptr16(table + ((m >> 12) << 1))
             t = int(q[0])
             t += ((int(q[1]) - t) * (m & 4095) + 2048) >> 12
-            if x < 0:
+            if s:
                 t = 32768 - t
             m = ((m >> 6) * t + (((m & 63) * t) >> 6) + 256) >> 9
-        if m > top:
-            top = m
-        if x < 0:
-            m = 0 - m
-        v[0] = m
+        top = top | m
+        v[0] = (m ^ s) - s
         v = ptr32(int(v) + 4)
-        if y < 0:
-            y = 0 - y
-        if y > top_up:
-            top_up = y
     s = 0
     while (top >> s) > 32767:
         s += 1
@@ -550,10 +544,11 @@ def swiglu(v: ptr32, sigmoid: ptr8, a: ptr32) -> int:
 
 
 @micropython.viper
-def add(v: ptr32, a: ptr32) -> int:
-    u = ptr32(int(v) + (int(a[_ADD_Y]) << 2))
-    v = ptr32(int(v) + (int(a[_ADD_X]) << 2))
-    n = int(a[_ADD_COUNT])
+def add(v: ptr32, u: ptr32) -> int:
+    n = int(u[_ADD_COUNT])
+    first = int(v)
+    v = ptr32(first + (int(u[_ADD_X]) << 2))
+    u = ptr32(first + (int(u[_ADD_Y]) << 2))
     while n:
         n -= 1
         x = int(v[0]) + int(u[0])
