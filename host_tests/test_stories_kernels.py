@@ -45,6 +45,21 @@ def test_on_32_bits(name: str) -> None:
         assert stories_kernels.run(case, kernel_set) == stories_cases.plain([case])[0], case
 
 
+@pytest.mark.parametrize(("groups", "most"), [(2, 3.3), (6, 3.0)])
+def test_instructions_of_a_product(groups: int, most: float) -> None:
+    """In Thumb, a matrix of 64 rows; docs/PERFORMANCE.md says where they go."""
+    loaded = thumb32.load(Path(tables.__file__).with_name("thumb.py"))
+    maker = stories_cases.Maker(7)
+    w = maker.rows(64, groups, largest=False)
+    act = maker.activation(groups)
+    v = [*act, *[0] * 64]
+    a = [0, 64, groups, w.shape[1] - 32 * groups, 0, len(act), -30]
+    buffers = [stories_cases.buffer("B", w.ravel()), stories_cases.buffer("i", v)]
+    case = ["matvec", [*buffers, stories_cases.MASK, stories_cases.buffer("i", a)]]
+    stories_kernels.run(case, KernelSet("thumb", loaded, kernels.NAMES))
+    assert 2.5 < loaded["matvec"].steps / (64 * 32 * groups) <= most
+
+
 def test_golden_file(upy) -> None:
     lines = [json.loads(line) for line in stories_reference.GOLDEN.read_text().splitlines()]
     cases = [case for case, _ in lines]

@@ -296,24 +296,30 @@ def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
     shift = int(v[1]) + int(a[_M_EXPONENT]) + 29
     if _WIDE:
         shift = (shift << 32) >> 32
-    shift = 0 - shift
     if shift > 31:
         shift = 31
     elif shift < -31:
         shift = -31
+    most = _LIMIT
+    right = 0
+    if shift < 0:
+        right = 0 - shift
+        shift = right - 1
+    else:
+        most = most >> shift
     first += 8
     groups = int(a[_M_GROUPS])
+    last = first + 100 * groups
+    row_bytes = groups << 5
     skip = int(a[_M_SKIP])
     w = ptr32(int(w) + int(a[_M_AT]))
     rows = int(a[_M_ROWS])
     while rows:
         rows -= 1
-        s = ptr16(int(w) + (groups << 5))
+        s = ptr16(int(w) + row_bytes)
         v = ptr32(first)
         total = 0
-        g = groups
-        while g:
-            g -= 1
+        while int(v) - last:
             total = (
                 (
                     (
@@ -335,17 +341,15 @@ def matvec(w: ptr32, v: ptr32, m: int, a: ptr32) -> int:
             w = ptr32(int(w) + 32)
             v = ptr32(int(v) + 100)
         w = ptr32(int(w) + skip)
-        x = (total >> 15) * mantissa + (((total & 0x7FFF) * mantissa) >> 15)
-        if shift > 0:
-            x = ((x >> (shift - 1)) + 1) >> 1
+        if right:
+            out[0] = ((((((total & 0x7FFF) * mantissa) >> 15) + (total >> 15) * mantissa) >> shift) + 1) >> 1
         else:
-            y = _LIMIT >> (0 - shift)
-            if x > y:
-                x = y
-            elif x < 0 - y:
-                x = 0 - y
-            x = x << (0 - shift)
-        out[0] = x
+            total = (((total & 0x7FFF) * mantissa) >> 15) + (total >> 15) * mantissa
+            if total > most:
+                total = most
+            elif total < 0 - most:
+                total = 0 - most
+            out[0] = total << shift
         out = ptr32(int(out) + 4)
     return 0
 
