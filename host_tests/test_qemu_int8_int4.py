@@ -19,7 +19,7 @@ def costs(qemu) -> dict[str, dict[str, dict]]:
 @pytest.mark.parametrize("name", ["viper", "thumb"])
 def test_av_costs_little_more_than_that_of_bytes(name: str, width: str, costs) -> None:
     int8, int4 = (costs[name][codec][width] for codec in ("int8", "int8-int4"))
-    assert int8[0] > 1
+    assert int8[0] > 0.5  # many batches weigh nothing
     for tokens in (16, 256):
         cost = [product * tokens * int(width) + call for product, call in (int8, int4)]
         assert cost[1] <= MOST_TIMES_INT8 * cost[0]

@@ -65,6 +65,7 @@ def test_memory() -> None:
     assert run(buffer, 0, 0) == 1  # ldm r0!, {r2, r3}; sxth r2, r2
     assert list(buffer) == [1, -2, -2]
     assert run.steps == 4  # type: ignore[attr-defined]
+    assert run.cycles == 3 + 1 + 2 + 1  # type: ignore[attr-defined]
 
 
 FAULTS = {

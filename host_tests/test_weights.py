@@ -70,3 +70,31 @@ def test_the_distance_that_thumb_takes_for_nothing_is_one() -> None:
         limit = (reciprocals.astype(np.int64) << 2 >> 17 - e) + 1
         assert np.all(limit >= -(-(7168 << e) // m))
         assert np.all(limit <= -(-(8192 << e) // m))
+
+
+# Cycles of a Cortex-M0+ a score in Thumb, 255 tokens in view, by how many doublings weights lie apart.
+MOST_CYCLES = {0: 51, 2: 55, 20: 56, 40: 50}
+
+
+@pytest.mark.parametrize("doublings", MOST_CYCLES)
+def test_what_a_score_costs(doublings: int) -> None:
+    n = 255
+    rng = np.random.default_rng(1)
+    vscale = SCORES + 4 * 256
+    buffer, a = bytearray(vscale + 2 * 256 + 4 * 32), [0] * P.A_COUNT
+    for i, word in enumerate((1500, 2048, 0)):
+        plain.put32(buffer, 4 * i, word)
+    for i, x in enumerate(rng.random(n) * doublings):
+        plain.put32(buffer, SCORES + 4 * i, (1 << 28) - int(x * (1 << 19)))
+        plain.put16(buffer, vscale + 2 * i, int(rng.integers(1024, 2048)) << 5 | int(rng.integers(1, 4)))
+    a[P.N], a[P.SLICES], a[P.SCORES], a[P.DOTS] = n, 1, SCORES, SCORES
+    a[P.VSCALE], a[P.UNITS], a[P.MAX] = vscale, vscale + 2 * 256, 1 << 28
+    # A doubling is 2^19, as 256 steps are: (d >> 8) * 2^14 >> 17.
+    a[P.KEXP], a[P.LOG_SCALE], a[P.LOG_EXP] = 15, 22370, 15 + 11 + 8
+    assert plain.distance_scale(buffer, a) == (1 << 14, 17, 8)
+    own = np.array(buffer)
+    thumb = KERNELS["thumb"]
+    thumb(own, own, np.array(TABLES, np.uint16), np.array(a, np.int32))
+    cost = thumb.cycles / n  # type: ignore[attr-defined]
+    print(f"{doublings} doublings: {cost:.1f} cycles a score")
+    assert MOST_CYCLES[doublings] * 0.9 < cost <= MOST_CYCLES[doublings]

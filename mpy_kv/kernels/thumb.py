@@ -197,7 +197,7 @@ def score(r0, r1, r2, r3):
     # largest to MAX. With one slice, whose scores replace its dots, and dots that need no shift, four
     # tokens a turn.
     # r0 dots, r1 scales, r3 tokens left, r6 result, r7 slice, r8 largest, r9 dot shift
-    # Instructions of inner loops: FOUR 42, SINGLE 20
+    # Instructions of inner loops: FOUR 38, SINGLE 20
     cmp(r3, 0)
     bne(KERNEL)
     data(2, 0x4678)  # mov r0, pc  the address, for kernels that call this one
@@ -253,9 +253,8 @@ def score(r0, r1, r2, r3):
     lsr(r3, r3, 27)
     asr(r4, r3)
     data(2, 0x4544)  # cmp r4, r8
-    ble(L1)
-    mov(r8, r4)
-    label(L1)
+    bgt(ABOVE0)
+    label(BELOW0)
     ldrh(r3, [r1, 2])
     lsr(r2, r3, 5)
     mul(r5, r2)
@@ -263,9 +262,8 @@ def score(r0, r1, r2, r3):
     lsr(r3, r3, 27)
     asr(r5, r3)
     data(2, 0x4545)  # cmp r5, r8
-    ble(L2)
-    mov(r8, r5)
-    label(L2)
+    bgt(ABOVE1)
+    label(BELOW1)
     ldrh(r3, [r1, 4])
     lsr(r2, r3, 5)
     mul(r6, r2)
@@ -273,9 +271,8 @@ def score(r0, r1, r2, r3):
     lsr(r3, r3, 27)
     asr(r6, r3)
     data(2, 0x4546)  # cmp r6, r8
-    ble(L3)
-    mov(r8, r6)
-    label(L3)
+    bgt(ABOVE2)
+    label(BELOW2)
     ldrh(r3, [r1, 6])
     lsr(r2, r3, 5)
     mul(r7, r2)
@@ -283,9 +280,8 @@ def score(r0, r1, r2, r3):
     lsr(r3, r3, 27)
     asr(r7, r3)
     data(2, 0x4547)  # cmp r7, r8
-    ble(L4)
-    mov(r8, r7)
-    label(L4)
+    bgt(ABOVE3)
+    label(BELOW3)
     add(r1, 8)
     sub(r0, 16)
     data(2, 0xC0F0)  # stm r0!, {r4, r5, r6, r7}
@@ -293,6 +289,18 @@ def score(r0, r1, r2, r3):
     data(2, 0x4550)  # cmp r0, r10
     bne(FOUR)
     b(END)
+    label(ABOVE0)
+    mov(r8, r4)
+    b(BELOW0)
+    label(ABOVE1)
+    mov(r8, r5)
+    b(BELOW1)
+    label(ABOVE2)
+    mov(r8, r6)
+    b(BELOW2)
+    label(ABOVE3)
+    mov(r8, r7)
+    b(BELOW3)
     label(SINGLE)
     data(2, 0xC810)  # ldm r0!, {r4}
     mov(r5, r9)
@@ -305,15 +313,15 @@ def score(r0, r1, r2, r3):
     lsr(r5, r5, 27)
     asr(r4, r5)
     cmp(r7, 0)
-    beq(L5)
+    beq(L1)
     ldr(r5, [r6, 0])
     add(r4, r4, r5)
-    label(L5)
+    label(L1)
     data(2, 0xC610)  # stm r6!, {r4}
     data(2, 0x4544)  # cmp r4, r8
-    ble(L6)
+    ble(L2)
     mov(r8, r4)
-    label(L6)
+    label(L2)
     sub(r3, 1)
     bne(SINGLE)
     mov(r3, r12)
@@ -1297,6 +1305,8 @@ def av(r0, r1, r2, r3):
     data(2, 0x9707)  # str r7, [sp, 28]  units
     data(2, 0xB2A3)  # uxth r3, r4
     lsr(r4, r4, 16)
+    lsr(r7, r4, 10)
+    bcs(BATCH_END)
     data(2, 0x9F08)  # ldr r7, [sp, 32]  sums
     lsr(r5, r4, 9)
     bcc(L8)
@@ -1388,6 +1398,7 @@ def av(r0, r1, r2, r3):
     mov(r9, r2)
     mov(r10, r2)
     mov(r11, r2)
+    label(BATCH_END)
     data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)

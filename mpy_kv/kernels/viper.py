@@ -649,20 +649,22 @@ def score(y: ptr32, f: ptr16, s: int, a: ptr32) -> int:
 
 
 @micropython.viper
-def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
+def weights(y: ptr32, d: ptr8, m: ptr8, a: ptr32) -> int:
+    # The hottest numbers have the first registers: `d` is a distance, `m` what it is multiplied with.
     base = int(y)
+    tables = int(m)
     # Distance d in score to steps of 1/256 of a doubling: (d >> down) * m >> e.
     record = ptr32(base + int(a[_QUERY]))
-    m = int(record[_QUERY_MANTISSA]) * int(a[_LOG_SCALE])
+    m = ptr8(int(record[_QUERY_MANTISSA]) * int(a[_LOG_SCALE]))
     k = 10
-    if m >= 0x2000000:
+    if int(m) >= 0x2000000:
         k = 11
-    m = m >> k
+    m = ptr8(int(m) >> k)
     e = int(a[_LOG_EXP]) + 17 + 2048 - k - int(record[_QUERY_EXP]) - int(a[_KEXP]) - int(record[_QUERY_DOWN])
     down = 0
     if e < 1:
         e = 1
-        m = 32767
+        m = ptr8(32767)
     elif e > 17:
         down = e - 17
         if down > 31:
@@ -670,8 +672,8 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
         e = 17
     # The least d >> down that weighs nothing, 7168 steps. From here on all three are negative: so is
     # (y[0] + c) >> down, which times m is the steps with 18 bits behind the point, of any e below 2^31.
-    far = 0 - ((7168 << e) + m - 1) // m  # viper: allow divide because m is at least 2^14
-    m = 0 - (m << (18 - e))
+    far = 0 - ((7168 << e) + int(m) - 1) // int(m)  # viper: allow divide because m is at least 2^14
+    m = ptr8(0 - (int(m) << (18 - e)))
     c = int(a[_MAX])
     if _WIDE:
         c = c << 32 >> 32
@@ -714,8 +716,8 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                 d = ptr8(int(d) << 32 >> 32)
             d = ptr8((int(d) + c) >> down)
             if int(d) > far:
-                d = ptr8(int(d) * m)
-                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) * int(m))
+                w = int(ptr16((int(d) >> 17 & mask) + tables)[0])
                 d = ptr8(int(d) >> 26)
                 lo = (w << 15 >> int(d)) + lo
                 y[0] = f[0] * w >> (f[0] & 31) >> int(d)
@@ -726,8 +728,8 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                 d = ptr8(int(d) << 32 >> 32)
             d = ptr8((int(d) + c) >> down)
             if int(d) > far:
-                d = ptr8(int(d) * m)
-                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) * int(m))
+                w = int(ptr16((int(d) >> 17 & mask) + tables)[0])
                 d = ptr8(int(d) >> 26)
                 lo = (w << 15 >> int(d)) + lo
                 y[1] = f[1] * w >> (f[1] & 31) >> int(d)
@@ -738,8 +740,8 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                 d = ptr8(int(d) << 32 >> 32)
             d = ptr8((int(d) + c) >> down)
             if int(d) > far:
-                d = ptr8(int(d) * m)
-                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) * int(m))
+                w = int(ptr16((int(d) >> 17 & mask) + tables)[0])
                 d = ptr8(int(d) >> 26)
                 lo = (w << 15 >> int(d)) + lo
                 y[2] = f[2] * w >> (f[2] & 31) >> int(d)
@@ -750,8 +752,8 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                 d = ptr8(int(d) << 32 >> 32)
             d = ptr8((int(d) + c) >> down)
             if int(d) > far:
-                d = ptr8(int(d) * m)
-                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) * int(m))
+                w = int(ptr16((int(d) >> 17 & mask) + tables)[0])
                 d = ptr8(int(d) >> 26)
                 lo = (w << 15 >> int(d)) + lo
                 y[3] = f[3] * w >> (f[3] & 31) >> int(d)
@@ -767,8 +769,8 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                 d = ptr8(int(d) << 32 >> 32)
             d = ptr8((int(d) + c) >> down)
             if int(d) > far:
-                d = ptr8(int(d) * m)
-                w = int(ptr16((int(d) >> 17 & mask) + int(tables))[0])
+                d = ptr8(int(d) * int(m))
+                w = int(ptr16((int(d) >> 17 & mask) + tables)[0])
                 d = ptr8(int(d) >> 26)
                 lo = (w << 15 >> int(d)) + lo
                 y[0] = f[0] * w >> (f[0] & 31) >> int(d)
@@ -816,7 +818,7 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
     half = 1 << 19
     one = 1 << 20
     # Reciprocals of the sums from 131 on, which begin at byte 512.
-    table = int(tables) + 250
+    table = tables + 250
     x = 26
     while left:
         left -= 1
@@ -828,7 +830,7 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
             if int(d) >> x ^ 1:
                 while int(d) >> x >> 1:
                     x += 1
-                while int(d) >> x == 0:
+                while not int(d) >> x:
                     x -= 1
             down = unit - x
             k = 0
@@ -845,10 +847,10 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                 d = ptr8(n)
             c = e >> 7
             c = (c >> 6) + c
-            m = int(ptr16((c << 1) + table)[1])
-            off = e * m
+            m = ptr8(int(ptr16((c << 1) + table)[1]))
+            off = e * int(m)
             if n >> 31:
-                m = m << (0 - n)
+                m = ptr8(int(m) << (0 - n))
             if k:
                 # A quarter of all. Two parts, of which the second counts 32nds of the first; what is left
                 # over goes on.
@@ -857,7 +859,7 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                 w = e = k = 0
                 n = 8
                 while n:
-                    e += (p[0] >> int(d)) * m
+                    e += (p[0] >> int(d)) * int(m)
                     w += e >> 20
                     k += e >> 15 & 31
                     p[0] = (e >> 20) | ((e >> 15 & 31) << 16)
@@ -869,14 +871,14 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                 c += 1 << 24
             else:
                 # A weight as a small one with 20 bits behind the point and half of one, to round it.
-                y[0] = (y[0] >> int(d)) * m + half
-                y[1] = (y[1] >> int(d)) * m + half
-                y[2] = (y[2] >> int(d)) * m + half
-                y[3] = (y[3] >> int(d)) * m + half
-                y[4] = (y[4] >> int(d)) * m + half
-                y[5] = (y[5] >> int(d)) * m + half
-                y[6] = (y[6] >> int(d)) * m + half
-                y[7] = (y[7] >> int(d)) * m + half
+                y[0] = (y[0] >> int(d)) * int(m) + half
+                y[1] = (y[1] >> int(d)) * int(m) + half
+                y[2] = (y[2] >> int(d)) * int(m) + half
+                y[3] = (y[3] >> int(d)) * int(m) + half
+                y[4] = (y[4] >> int(d)) * int(m) + half
+                y[5] = (y[5] >> int(d)) * int(m) + half
+                y[6] = (y[6] >> int(d)) * int(m) + half
+                y[7] = (y[7] >> int(d)) * int(m) + half
                 w = (y[0] >> 20) + (y[1] >> 20) + (y[2] >> 20) + (y[3] >> 20)
                 w = (y[4] >> 20) + (y[5] >> 20) + (y[6] >> 20) + (y[7] >> 20) + w
                 d = ptr8((w << 20) - off)
@@ -894,13 +896,13 @@ def weights(y: ptr32, d: ptr8, tables: ptr16, a: ptr32) -> int:
                             d = ptr8(0)
                     while int(d) > 0x140000:
                         c = 0
-                        m = 32
-                        while m:
-                            m -= 4
-                            k = int(ptr32(int(y) + m)[0]) & 0xFFFFF ^ off
+                        j = 32
+                        while j:
+                            j -= 4
+                            k = int(ptr32(int(y) + j)[0]) & 0xFFFFF ^ off
                             if k >= c:
                                 c = k
-                                p = ptr32(int(y) + m)
+                                p = ptr32(int(y) + j)
                         p[0] = (((p[0] >> 20) - n) << 20) + half
                         w -= n
                         d = ptr8(int(d) - one)
@@ -965,7 +967,7 @@ def av(v: ptr32, m: ptr32, p: ptr32, a: ptr32) -> int:
             run0 = int(run)
             p0 = int(p)
             while batch:
-                if n == 0:
+                if not n:
                     v = ptr32(base + int(a[_VCODES]) + int(a[_SLICE]) * width + col + int(run[_RUN_CODES]))
                     n = int(run[_RUN_COUNT])
                     run = ptr32(int(run) + 4 * _RUN_WORDS)
@@ -981,7 +983,7 @@ def av(v: ptr32, m: ptr32, p: ptr32, a: ptr32) -> int:
                     p = ptr32(int(p) + (k << 2))
                     k = 0
                 if wide + (c >> 24) == 8:
-                    while k > 3:
+                    while k >> 2:
                         e0 = (v[0] & int(m)) * p[0] + e0
                         o0 = (v[0] >> 8 & int(m)) * p[0] + o0
                         e1 = (v[1] & int(m)) * p[0] + e1
@@ -1014,7 +1016,7 @@ def av(v: ptr32, m: ptr32, p: ptr32, a: ptr32) -> int:
                     v = ptr32(int(v) + row)
                     p = ptr32(int(p) + 4)
                     k -= 1
-            if c >> 25 == 0:
+            if not c >> 25:
                 m = o
                 k = c >> 16 & 31
                 if cut:

@@ -655,6 +655,8 @@ def av(r0, r1, r2, r3):
     data(2, 0x9407)  # str r4, [sp, 28]  units
     data(2, 0xB2AE)  # uxth r6, r5
     lsr(r5, r5, 16)
+    lsr(r4, r5, 10)
+    bcs(BATCH_END)
     data(2, 0x9C08)  # ldr r4, [sp, 32]  sums
     lsr(r2, r5, 9)
     bcc(L7)
@@ -712,6 +714,7 @@ def av(r0, r1, r2, r3):
     mov(r2, 0)
     mov(r8, r2)
     mov(r9, r2)
+    label(BATCH_END)
     mov(r2, r11)
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)

@@ -338,7 +338,7 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
             c = int(sh[0])
             sh = ptr32(int(sh) + 4)
             while batch:
-                if n == 0:
+                if not n:
                     v = ptr16(base + int(a[_VCODES]) + col + int(run[_RUN_CODES]))
                     n = int(run[_RUN_COUNT])
                     run = ptr32(int(run) + 4 * _RUN_WORDS)
@@ -375,25 +375,26 @@ def av(v: ptr16, p: ptr32, w: int, a: ptr32) -> int:
                     v = ptr16(int(v) + row)
                     x = ptr32(int(x) + 4)
                     k -= 1
-            if _WIDE:
-                s0 = s0 << 32 >> 32
-                s1 = s1 << 32 >> 32
-            k = c >> 16 & 31
-            w = c & 0xFFFF
-            p = ptr32(1 << k >> 1)
-            o[0] = ((s0 >> 15) * w + ((s0 & 32767) * w >> 15) + int(p) >> k) + o[0]
-            o[1] = ((s1 >> 15) * w + ((s1 & 32767) * w >> 15) + int(p) >> k) + o[1]
-            s0 = 0
-            s1 = 0
-            if c >> 24 & 1:
+            if not c >> 25:
                 if _WIDE:
-                    t0 = t0 << 32 >> 32
-                    t1 = t1 << 32 >> 32
-                k += 5
+                    s0 = s0 << 32 >> 32
+                    s1 = s1 << 32 >> 32
+                k = c >> 16 & 31
+                w = c & 0xFFFF
                 p = ptr32(1 << k >> 1)
-                o[0] = ((t0 >> 15) * w + ((t0 & 32767) * w >> 15) + int(p) >> k) + o[0]
-                o[1] = ((t1 >> 15) * w + ((t1 & 32767) * w >> 15) + int(p) >> k) + o[1]
-                t0 = 0
-                t1 = 0
+                o[0] = ((s0 >> 15) * w + ((s0 & 32767) * w >> 15) + int(p) >> k) + o[0]
+                o[1] = ((s1 >> 15) * w + ((s1 & 32767) * w >> 15) + int(p) >> k) + o[1]
+                s0 = 0
+                s1 = 0
+                if c >> 24 & 1:
+                    if _WIDE:
+                        t0 = t0 << 32 >> 32
+                        t1 = t1 << 32 >> 32
+                    k += 5
+                    p = ptr32(1 << k >> 1)
+                    o[0] = ((t0 >> 15) * w + ((t0 & 32767) * w >> 15) + int(p) >> k) + o[0]
+                    o[1] = ((t1 >> 15) * w + ((t1 & 32767) * w >> 15) + int(p) >> k) + o[1]
+                    t0 = 0
+                    t1 = 0
         col += 4
     return 0

@@ -560,7 +560,7 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
             n0 = n
             p0 = int(p)
             while batch:
-                if n == 0:
+                if not n:
                     v = ptr32(base + int(a[_VCODES4]) + int(a[_SLICE]) * width + col)
                     n = total + batch
                 k = n
@@ -574,7 +574,7 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
                     p = ptr32(int(p) + (k << 2))
                     k = 0
                 if c >> 24 == 0:
-                    while k > 1:
+                    while k >> 1:
                         s0 = (v[0] << 4 & m) * p[0] + s0
                         s1 = (v[0] & m) * p[0] + s1
                         s2 = (v[0] >> 4 & m) * p[0] + s2
@@ -596,22 +596,23 @@ def av4(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
                     v = ptr32(int(v) + row)
                     p = ptr32(int(p) + 4)
                     k -= 1
-            k = c >> 16 & 31
-            if cut:
-                k += 5
-            f = c & 0xFFFF
-            o[0] = ((s0 & 0xFFFF) * f >> k) + o[0]
-            o[1] = ((s1 & 0xFFFF) * f >> k) + o[1]
-            o[2] = ((s2 & 0xFFFF) * f >> k) + o[2]
-            o[3] = ((s3 & 0xFFFF) * f >> k) + o[3]
-            o[4] = ((s0 >> 16 & 0xFFFF) * f >> k) + o[4]
-            o[5] = ((s1 >> 16 & 0xFFFF) * f >> k) + o[5]
-            o[6] = ((s2 >> 16 & 0xFFFF) * f >> k) + o[6]
-            o[7] = ((s3 >> 16 & 0xFFFF) * f >> k) + o[7]
-            s0 = 0
-            s1 = 0
-            s2 = 0
-            s3 = 0
+            if not c >> 25:
+                k = c >> 16 & 31
+                if cut:
+                    k += 5
+                f = c & 0xFFFF
+                o[0] = ((s0 & 0xFFFF) * f >> k) + o[0]
+                o[1] = ((s1 & 0xFFFF) * f >> k) + o[1]
+                o[2] = ((s2 & 0xFFFF) * f >> k) + o[2]
+                o[3] = ((s3 & 0xFFFF) * f >> k) + o[3]
+                o[4] = ((s0 >> 16 & 0xFFFF) * f >> k) + o[4]
+                o[5] = ((s1 >> 16 & 0xFFFF) * f >> k) + o[5]
+                o[6] = ((s2 >> 16 & 0xFFFF) * f >> k) + o[6]
+                o[7] = ((s3 >> 16 & 0xFFFF) * f >> k) + o[7]
+                s0 = 0
+                s1 = 0
+                s2 = 0
+                s3 = 0
             batch = 8
             if c >> 24 & 1:
                 # A split batch: once more with the other part of its weights.

@@ -206,6 +206,8 @@ def av(r0, r1, r2, r3):
     data(2, 0x9707)  # str r7, [sp, 28]  units
     data(2, 0xB2A3)  # uxth r3, r4
     lsr(r4, r4, 16)
+    lsr(r7, r4, 10)
+    bcs(BATCH_END)
     data(2, 0x9F08)  # ldr r7, [sp, 32]  sums
     lsr(r5, r4, 9)
     bcc(L7)
@@ -293,6 +295,7 @@ def av(r0, r1, r2, r3):
     mov(r9, r2)
     mov(r10, r2)
     mov(r11, r2)
+    label(BATCH_END)
     data(2, 0x9A09)  # ldr r2, [sp, 36]  mask
     data(2, 0x9D04)  # ldr r5, [sp, 16]  tokens_left
     cmp(r5, 0)

@@ -59,7 +59,7 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
             run0 = int(v_run)
             p0 = int(p)
             while batch:
-                if n == 0:
+                if not n:
                     v = ptr32(
                         base + int(a[_VCODES]) + int(a[_SLICE]) * width + col + int(v_run[_V_RUN_CODES])
                     )
@@ -77,7 +77,7 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
                     p = ptr32(int(p) + (k << 2))
                     k = 0
                 if c >> 24 == 0:
-                    while k > 3:
+                    while k >> 2:
                         s0 = (v[0] << 4 & m) * p[0] + s0
                         s1 = (v[0] & m) * p[0] + s1
                         s2 = (v[0] >> 4 & m) * p[0] + s2
@@ -109,22 +109,23 @@ def av(v: ptr32, p: ptr32, m: int, a: ptr32) -> int:
                     v = ptr32(int(v) + row)
                     p = ptr32(int(p) + 4)
                     k -= 1
-            k = c >> 16 & 31
-            if cut:
-                k += 5
-            f = c & 0xFFFF
-            o[0] = ((s0 & 0xFFFF) * f >> k) + o[0]
-            o[1] = ((s1 & 0xFFFF) * f >> k) + o[1]
-            o[2] = ((s2 & 0xFFFF) * f >> k) + o[2]
-            o[3] = ((s3 & 0xFFFF) * f >> k) + o[3]
-            o[4] = ((s0 >> 16 & 0xFFFF) * f >> k) + o[4]
-            o[5] = ((s1 >> 16 & 0xFFFF) * f >> k) + o[5]
-            o[6] = ((s2 >> 16 & 0xFFFF) * f >> k) + o[6]
-            o[7] = ((s3 >> 16 & 0xFFFF) * f >> k) + o[7]
-            s0 = 0
-            s1 = 0
-            s2 = 0
-            s3 = 0
+            if not c >> 25:
+                k = c >> 16 & 31
+                if cut:
+                    k += 5
+                f = c & 0xFFFF
+                o[0] = ((s0 & 0xFFFF) * f >> k) + o[0]
+                o[1] = ((s1 & 0xFFFF) * f >> k) + o[1]
+                o[2] = ((s2 & 0xFFFF) * f >> k) + o[2]
+                o[3] = ((s3 & 0xFFFF) * f >> k) + o[3]
+                o[4] = ((s0 >> 16 & 0xFFFF) * f >> k) + o[4]
+                o[5] = ((s1 >> 16 & 0xFFFF) * f >> k) + o[5]
+                o[6] = ((s2 >> 16 & 0xFFFF) * f >> k) + o[6]
+                o[7] = ((s3 >> 16 & 0xFFFF) * f >> k) + o[7]
+                s0 = 0
+                s1 = 0
+                s2 = 0
+                s3 = 0
             if c >> 24 & 1:
                 # A split batch: once more with the other part of its weights.
                 cut = 16 - cut

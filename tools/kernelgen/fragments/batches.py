@@ -193,12 +193,15 @@ def nibbles(split: bool) -> None:
 
 
 def unit_of_batch(pointer: Register, shift: Register, factor: Register, sp: Frame) -> None:
-    """What the batch's sums are multiplied with and shifted down by; then the pointer is at those of all."""
+    """What the batch's sums are multiplied with and shifted down by; then the pointer is at those of all. To
+    BATCH_END if it weighs nothing: there are none."""
     ldr(pointer, sp.units)
     ldm(pointer, shift)
     str_(pointer, sp.units)
     uxth(factor, shift)
     lsr(shift, 16)
+    lsr(pointer, shift, 10)
+    branch(cs, "BATCH_END")
     ldr(pointer, sp.sums)
 
 
@@ -219,6 +222,7 @@ def end_batch(sp: Frame) -> None:
     """r5 the tokens left, r2 the mask."""
     mov(r2, 0)
     clear_lanes(r2)
+    label("BATCH_END")
     ldr(r2, sp.mask)
     ldr(r5, sp.tokens_left)
 

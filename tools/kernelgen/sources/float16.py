@@ -378,6 +378,7 @@ def av(buffer: Register, same: Register, spare: Register, attend: Register) -> N
                 mov(r2, 0)
                 for total in totals:
                     mov(total, r2)
+                label("BATCH_END")
                 mov(r2, table)
                 ldr(r5, sp.tokens_left)
             bump(sp.column, 4, by=r4)

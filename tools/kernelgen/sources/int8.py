@@ -163,13 +163,18 @@ def score(buffer: Register, same: Register, spare: Register, attend: Register) -
             for i, x in enumerate((r4, r5, r6, r7)):
                 ldrh(r3, at(r1, 2 * i))
                 scaled(x, r3)
-                with when(gt(x, largest)):
-                    mov(largest, x)
+                # Seldom, and a branch that is not taken costs less.
+                branch(gt(x, largest), f"ABOVE{i}")
+                label(f"BELOW{i}")
             add(r1, 8)
             sub(r0, 16)
             stm(r0, r4, r5, r6, r7)
             label("TEST")
         b("END")
+        for i, x in enumerate((r4, r5, r6, r7)):
+            label(f"ABOVE{i}")
+            mov(largest, x)
+            b(f"BELOW{i}")
         with repeat("SINGLE", ne):
             ldm(r0, r4)
             mov(r5, shift)
