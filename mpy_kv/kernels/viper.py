@@ -879,8 +879,15 @@ def weights(y: ptr32, d: ptr8, m: ptr8, a: ptr32) -> int:
                 y[5] = (y[5] >> int(d)) * int(m) + half
                 y[6] = (y[6] >> int(d)) * int(m) + half
                 y[7] = (y[7] >> int(d)) * int(m) + half
-                w = (y[0] >> 20) + (y[1] >> 20) + (y[2] >> 20) + (y[3] >> 20)
-                w = (y[4] >> 20) + (y[5] >> 20) + (y[6] >> 20) + (y[7] >> 20) + w
+                d = ptr8(y[0] >> 20)
+                d = ptr8((y[1] >> 20) + int(d))
+                d = ptr8((y[2] >> 20) + int(d))
+                d = ptr8((y[3] >> 20) + int(d))
+                d = ptr8((y[4] >> 20) + int(d))
+                d = ptr8((y[5] >> 20) + int(d))
+                d = ptr8((y[6] >> 20) + int(d))
+                d = ptr8((y[7] >> 20) + int(d))
+                w = int(d)
                 d = ptr8((w << 20) - off)
                 if (int(d) + one) >> 21:
                     # Where one has a quarter, and too many were rounded up, or down, those that moved most
@@ -957,7 +964,7 @@ def av(v: ptr32, m: ptr32, p: ptr32, a: ptr32) -> int:
         while total:
             # A batch: 8 tokens, or what is left; it may span runs.
             batch = 8
-            if total < 8:
+            if not total >> 3:
                 batch = total
             total -= batch
             c = int(sh[0])
