@@ -34,7 +34,8 @@ _HIGH = const(2)
 _STEP = const(3)
 _GONE_THEN = const(4)
 _THEN = const(5)
-_TURN_PLACES = const(6)
+_ROW_VALUES = const(6)
+_TURN_PLACES = const(7)
 _E_LAYER = const(0)
 _E_COUNT = const(3)
 # end of fields
@@ -65,6 +66,7 @@ class Sequence:
         self._mark = bytearray(layers)
         self._turn = array("i", [0] * _TURN_PLACES)
         self._turn[_THEN] = -1
+        self._turn[_ROW_VALUES] = geometry.heads * geometry.head_dim
         self._holding = False  # whether any of these may be an array
         self._staged_k = [None] * layers
         self._staged_v = [None] * layers
@@ -205,24 +207,37 @@ class Sequence:
             qs = q
         elif qs is not self._ok_qs[layer]:
             self._admit(self._ok_qs, layer, qs, "q_sinks")
+        if n != 1 or turn[_STEP] != 1 or self._mark[layer] != _STORED:
+            self._attend_rows(layer, q, out, qs, n)
+            return
+        row = turn[_ROW_VALUES]
+        if _len(q) != row or _len(out) < row or (qs is not q and _len(qs) != row):
+            self._refuse("rows", q, out, qs, row)
+        if self._holding:
+            self._check_staged_row(layer, q, out, qs)
+        if self.attention[layer].row(self.placement, self.length, layer, q, out, qs, 0) < 0:
+            self._refuse("value", "q", layer, 0)
+
+    @micropython.native
+    def _attend_rows(self, layer, q, out, qs, n):
+        """attend() of what is staged, or refuses."""
+        turn = self._turn
         mark = self._mark[layer]
-        if n != turn[_STEP] or (mark != _STAGED and (mark != _STORED or n != 1)):
+        if n != turn[_STEP] or mark != _STAGED:
             self._refuse("attend", layer, mark, n, turn[_STEP])
-        n = turn[_STEP]
-        row = g.heads * g.head_dim
+        n = turn[_STEP]  # as a small int, where it was given as another number
+        row = turn[_ROW_VALUES]
         if n != 1:
             good = self._are_rows(q, out, qs, n * row)
         else:
             good = _len(q) == row and _len(out) >= row and _len(qs) == row
         if not good:
             self._refuse("rows", q, out, qs, n * row)
-        if self._holding:
-            self._check_staged_row(layer, q, out, qs)
+        self._check_staged_row(layer, q, out, qs)
         one = self.attention[layer]
         i = 0
         while i < n:
-            if mark == _STAGED:
-                self._store(layer, i)
+            self._store(layer, i)
             if one.row(self.placement, self.length + i, layer, q, out, qs, i * row) < 0:
                 self._refuse("value", "q", layer, i)
             i += 1

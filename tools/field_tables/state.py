@@ -29,6 +29,7 @@ TURN = Table(
     STEP | tokens | append, commit, abort | of this step; 0: none is begun, and the marks mean nothing
     GONE_THEN | tokens | rollback, seek | what _gone is once the length is THEN: one move changes both
     THEN | position | rollback, seek | that length; -1: _gone is as it is
+    ROW_VALUES | values | setup | of a token's q and of its result
     """),
     names_end="TURN_PLACES",
 )

@@ -128,20 +128,24 @@ class Llama:
     @micropython.native
     def _run(self, token, logits):
         """A step by programs.py, from one append to the next."""
+        # What a loop reads of an object costs it a hundred instructions each time.
         run = self.kernels.caller
         steps = self._steps
         starts = self._starts
         cache = self.cache
+        layers = self.layers
+        k, v, q, out = self.k, self.kv_out, self.q, self.att
+        q_sinks = None
         if self.sinks:
+            q_sinks = self.q_sinks
             self.turn_sinks[_POSITION] = cache.sink_query_position()
         self.turn[_POSITION] = cache.length
         self.embed[_ROW_AT] = self.embed_at + token * self.embed_row_bytes
-        q_sinks = self.q_sinks if self.sinks else None
         layer = 0
-        while layer < self.layers:
+        while layer < layers:
             run(starts[layer], steps)
-            cache.append(layer, self.k, self.kv_out)
-            cache.attend(layer, self.q, self.att, q_sinks)
+            cache.append(layer, k, v)
+            cache.attend(layer, q, out, q_sinks)
             layer += 1
         run(starts[layer], steps)
         if logits:
