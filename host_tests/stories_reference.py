@@ -120,8 +120,8 @@ def quant(v, a):
     codes = np.zeros(x.shape, np.int64)
     for of_group, group, top in zip(codes, x, tops):
         down = max(0, int(top).bit_length() - 13)
-        unit = int(top) >> down
-        up = 13 - unit.bit_length()
+        unit = int(halved(top, down))
+        up = max(0, 13 - unit.bit_length())
         inverse = (2**28 - 1) // (unit << up) << up
         of_group[:] = halved(fits(halved(group, down) * inverse), 22)
     out[2:] = pack(codes, scales)

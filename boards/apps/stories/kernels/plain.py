@@ -221,11 +221,12 @@ def quant(v, a):
         down = up = 0
         while top >> down >= 1 << 13:
             down += 1
-        while top >> down << up < 1 << 12:
-            up += 1
-        inverse = (LIMIT >> 2) // (top >> down << up) << up
-        # A four adds up to 4 * top, so to 2^30 / 2^22 = 256 and the rounding of each: to 258.
         half = 1 << down >> 1
+        unit = top + half >> down
+        while unit << up < 1 << 12:
+            up += 1
+        inverse = (LIMIT >> 2) // (unit << up) << up
+        # A four adds up to 4 * top, so to 2^30 / 2^22 = 256 and the rounding of each: to 258.
         for k in range(at, at + ACT_GROUP - 1, 3):
             c = [(x + half >> down) * inverse + (1 << 21) >> 22 for x in v[src : src + 4]]
             src += 4

@@ -272,7 +272,7 @@ def quant(r0, r1):
     # The vector at TO as an activation vector at ACT: plain.py's quant.
     # r0 source, r3 result, r8 half, r9 1 << 21, r10 total, r11 fold, r12 end of the source. sp: a, the
     # starts
-    # Instructions of inner loops: TOP 22, FOLD 5, TOTAL 6, UP 5, DOWN 6, NARROW 5, WIDEN 5, CODES 40,
+    # Instructions of inner loops: TOP 22, FOLD 5, TOTAL 6, UP 5, DOWN 6, NARROW 6, WIDEN 5, CODES 40,
     # DIVIDE 6
     cmp(r1, 0)
     bne(KERNEL)
@@ -409,13 +409,19 @@ def quant(r0, r1):
     adc(r5, r4)
     str(r5, [r3, 96])
     mov(r4, 0)
+    mov(r6, 1)
     label(NARROW)
     lsr(r5, r1, 13)
+    lsr(r5, r4)
     beq(NARROWED)
-    lsr(r1, r1, 1)
+    lsl(r6, r6, 1)
     add(r4, 1)
     b(NARROW)
     label(NARROWED)
+    lsr(r6, r6, 1)
+    mov(r8, r6)
+    add(r1, r1, r6)
+    lsr(r1, r4)
     mov(r2, 0)
     label(WIDEN)
     lsr(r5, r1, 12)
@@ -433,10 +439,6 @@ def quant(r0, r1):
     bl(DIVIDE)
     mov(r7, r5)
     lsl(r7, r2)
-    mov(r5, 1)
-    lsl(r5, r4)
-    lsr(r5, r5, 1)
-    mov(r8, r5)
     mov(r2, 1)
     lsl(r2, r2, 15)
     mov(r5, r0)

@@ -250,15 +250,15 @@ def quant(v: ptr32, o: ptr32) -> int:
         top = int(o[24])
         o[24] = (((top >> fold) << 14) + (total >> 1)) // total  # viper: allow divide because it is >= 4
         down = 0
-        while top > 0x1FFF:
-            top = top >> 1
+        while (top >> down) > 0x1FFF:
             down += 1
+        half = (1 << down) >> 1
+        top = (top + half) >> down
         up = 0
         while top < 0x1000:
             top = top << 1
             up += 1
         inverse = (0xFFFFFFF // top) << up  # viper: allow divide because it is >= 2^12
-        half = (1 << down) >> 1
         k = 8
         while k:
             k -= 1
