@@ -117,10 +117,8 @@ def norm(w: ptr16, v: ptr32, a: ptr32) -> int:
         v = ptr32(int(v) + 4)
         if _WIDE:
             x = (x << 32) >> 32
-        if x < 0:
-            x = 0 - x
-        if x > top:
-            top = x
+        s = x >> 31
+        top = ((x ^ s) - s) | top  # no more of it is asked for than its highest bit
     s = 0
     while (top >> s) > 32767:
         s += 1
