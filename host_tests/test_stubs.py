@@ -41,6 +41,7 @@ KNOWN = {
         "from 1.25 on a Flash has the buffer protocol, which no stub tells; before, the TypeError is caught"
     ),
     ("esp32", "boards/apps/stories/storage.py", 'stub for module named "rp2"'): "its ImportError is caught",
+    ("esp32", "boards/apps/stories/clock.py", 'stub for module named "rp2"'): "its ImportError is caught",
     ("rp2", "boards/apps/stories/telling.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     ("esp32", "boards/apps/stories/telling.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     **{
@@ -66,7 +67,7 @@ KNOWN = {
             ("first_word.py", 'module named "instructions"', "runs on the emulated board alone"),
             ("marks.py", 'incompatible type "Flash"', "a block device is whatever has its methods"),
             ("choices.py", 'module named "instructions"', "runs on the emulated board alone"),
-            ("parts.py", 'module named "exact"', "runs on the emulated board alone"),
+            ("code.py", 'module named "exact"', "runs on the emulated board alone"),
             ("tally.py", 'module named "exact"', "runs on the emulated board alone"),
             ("worst.py", 'expected "ptr', "a pointer of viper takes any buffer"),
             ("worst_requests.py", 'expected "ptr', "a pointer of viper takes any buffer"),
