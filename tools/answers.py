@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mpy_kv import kernels
 
 sys.path.append(str(APPS))
 
+MOST_COLUMNS = 100
 COMMAND = "python tools/answers.py --write"
 
 KV_CACHES = "mpy_kv/selfcheck.py"  # of every element type that has more kernels than plain ones
@@ -48,7 +50,8 @@ def renewed(name: str, text: str) -> str:
         lines.append("_ANSWERS = {")
         for codec in HELD:
             numbers = ", ".join(f"0x{number:08X}" for number in answers(kernels.of(codec)))
-            lines.append(f'    "{codec}": ({numbers}),')
+            wrapped = textwrap.wrap(f'"{codec}": ({numbers}),', MOST_COLUMNS)
+            lines += textwrap.indent("\n".join(wrapped), "    ").split("\n")
         lines.append("}")
     else:
         (number,) = answers(importlib.import_module(OTHERS[name]).FAMILY)
