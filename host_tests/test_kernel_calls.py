@@ -134,7 +134,7 @@ def logits(buffered, name, sinks):
     for token in (1, 400, 300, 2, 77, 9, 10, 11, 12, 13, 14, 15, 16, 17):
         llama.step(token, token != 2)
         total.append(bytes(llama.logits))
-    print(name, llama._steps is not None)
+    print(name, llama._programs is not None)
     return b"".join(total)
 
 for sinks in (0, 2):

@@ -14,7 +14,7 @@ except ImportError:
 from array import array
 
 from mpy_kv.errors import BadArgument
-from mpy_kv.transient import load_module
+from mpy_kv.transient import load_module, unload_all
 
 from . import kernels as kernel_sets
 
@@ -86,16 +86,17 @@ class Llama:
             image, self.norms, self.matrices, self.embed_row_bytes, row_buffer_bytes
         )
         self._ram_bytes += size
+        plan = None
         self.use(kernels or kernel_sets.best())
 
     def use(self, kernels):
         """Run on that set of kernels from the next step on."""
         self.kernels = kernels
-        self._steps = self._by_name = None
-        made = load_module("stories.programs").make(self)
-        if made:
-            self._steps, self._starts = made
-        else:
+        self._programs = self._by_name = None
+        if self.mapped and getattr(kernels, "caller", None):
+            unload_all()  # of what made the vectors: both at once are more than a full heap has room for
+            self._programs = load_module("stories.programs").make(self)
+        if not self._programs:
             from . import by_name
 
             self._by_name = by_name.compute
@@ -120,7 +121,7 @@ class Llama:
         """A step without its commit, for a cache that is to be told more of the token."""
         if not 0 <= token < self.vocab:
             self._refuse(token)
-        if self._steps:
+        if self._programs:
             self._run(token, logits)
         else:
             self._by_name(self, token, logits)
@@ -130,8 +131,7 @@ class Llama:
         """A step by programs.py, from one append to the next."""
         # What a loop reads of an object costs it a hundred instructions each time.
         run = self.kernels.caller
-        steps = self._steps
-        starts = self._starts
+        programs = self._programs
         cache = self.cache
         layers = self.layers
         k, v, q, out = self.k, self.kv_out, self.q, self.att
@@ -143,13 +143,13 @@ class Llama:
         self.embed[_ROW_AT] = self.embed_at + token * self.embed_row_bytes
         layer = 0
         while layer < layers:
-            run(starts[layer], steps)
+            run(programs[layer])
             cache.append(layer, k, v)
             cache.attend(layer, q, out, q_sinks)
             layer += 1
-        run(starts[layer], steps)
+        run(programs[layer])
         if logits:
-            run(starts[layer + 1], steps)
+            run(programs[layer + 1])
 
     def _refuse(self, token):
         raise BadArgument("token must be 0..%d, got %r" % (self.vocab - 1, token))

@@ -1070,13 +1070,12 @@ def pick(vectors: Register, fields: Register) -> None:
 
 
 @kernel
-def run(first: Register, steps: Register) -> None:
-    """Steps one after the other, from byte `first` of `steps` on to one of 0: see STEP.
+def run(steps: Register) -> None:
+    """Steps one after the other, on to one of 0: see STEP.
 
     r4 the next step, r7 what it calls
     """
-    add(r1, r0)
-    mov(r4, r1)
+    mov(r4, r0)
     b("FIRST")
     with repeat("STEP", ne(r7, 0)):
         ldm(r4, r0, r1, r2, r3)

@@ -186,7 +186,7 @@ class Heap:
 
         planned = planner.largest_window(model, self._target, question)
         window, refused = settled(told, largest(told, round(planned * self._off), most), most)
-        self._off = window / planned if 0 < window < most else 1.0
+        self._off = window / planned if planned and 0 < window < most else 1.0
         shown = max(window, 1)
         buffer = _buffer_bytes(model, codec, shown, sinks)
         if 0 < window < most:

@@ -1524,13 +1524,12 @@ def pick(r0, r1):
 
 
 @micropython.asm_thumb
-def run(r0, r1):
-    # r0 first, r1 steps
-    # Steps one after the other, from byte `first` of `steps` on to one of 0: see STEP.
+def run(r0):
+    # r0 steps
+    # Steps one after the other, on to one of 0: see STEP.
     # r4 the next step, r7 what it calls
     # Instructions of inner loops: STEP 5
-    add(r1, r1, r0)
-    mov(r4, r1)
+    mov(r4, r0)
     b(FIRST)
     label(STEP)
     data(2, 0xCC0F)  # ldm r4!, {r0, r1, r2, r3}
