@@ -35,19 +35,19 @@ _SHAPES = (
     (1, 2, 2, 6, 3, 1, None, False),
     (1, 1, 1, 1, 25, 0, None, False),
     # Rows of more than eight words, so that kernels go round, and dots that are shifted.
-    (1, 1, 1, 132, 3, 0, None, True),
+    (1, 1, 1, 132, 2, 0, None, True),
 )
 # A window of more tokens is full of weights of like size, and attended at the end.
 _WIDE = 24
 
 # answers: python tools/answers.py --write
 _ANSWERS = {
-    "float16": (0x5EFE2CFE, 0x397609E8, 0x46C92717, 0x3B666998, 0x59BDFBD1, 0x9A4A759E, 0x2E2FD744,
+    "float16": (0x5EFE2CFE, 0x397609E8, 0x46C92717, 0x3B666998, 0x6AFA7104, 0x9A4A759E, 0x2E2FD744,
     0xC031596D),
-    "int8": (0xBB69FCEA, 0x1F77C4A5, 0xB001C8B0, 0x1FE243AC, 0x9110CE89),
-    "int8-int4": (0x01F98321, 0x07D23343, 0x129E292F, 0xAC67D6FE, 0xC5FF63CA),
+    "int8": (0xBB69FCEA, 0x1F77C4A5, 0xB001C8B0, 0x1FE243AC, 0x80322FF4),
+    "int8-int4": (0x01F98321, 0x07D23343, 0x129E292F, 0xAC67D6FE, 0x4C9F37BF),
     "int4": (0x05A2A493, 0x7C79AA7F),
-    "sparse": (0xC1308F7F, 0x8207B0E7, 0x561DA59A, 0xA01E212F, 0x82939B50),
+    "sparse": (0xC1308F7F, 0x8207B0E7, 0x561DA59A, 0xA01E212F, 0x6A37919D),
 }
 # end of answers
 
@@ -60,7 +60,7 @@ def next_of(x):
 def noise(count, seed, amplitude):
     """Deterministic small ints, extremes among them."""
     x = seed * 2654435 + 12345 & 0xFFFFFF
-    values = []
+    values = [0] * count
     for i in range(count):
         x = next_of(x)
         v = (x >> 6) % (2 * amplitude + 1) - amplitude
@@ -68,7 +68,7 @@ def noise(count, seed, amplitude):
             v = amplitude
         elif x & 31 == 2:
             v = 0 - amplitude
-        values.append(v)
+        values[i] = v
     return values
 
 

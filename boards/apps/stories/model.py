@@ -35,6 +35,12 @@ def make_cache(image, **options):
     return load_module("stories.plan").make_cache(image, **options)
 
 
+def _programs(m):
+    # In a frame of its own: what it leaves on the stack, modules among it, is then overwritten, while a
+    # collector that scans the stack would keep what lies in a frame that lives on.
+    return load_module("stories.programs").make(m)
+
+
 class Llama:
     """The model of `image` over `cache` (from make_cache; one cache, one sequence).
 
@@ -42,11 +48,16 @@ class Llama:
     in it. A sample belongs to the last step.
     kernels: a set from stories.kernels, default the fastest. row_buffer_bytes: for images that are not
     memory-mapped, how much of a matrix is read at a time (at least one row is).
+    room: its largest arrays, where these were made before (workspace.py).
     After step(), `logits` (a memoryview of vocab ints, point 16) holds until the next step or sample. Vectors
     and the parameters of kernels are for programs.py and by_name.py, the two ways in which these are called.
     """
 
-    def __init__(self, image, cache, kernels=None, row_buffer_bytes=4096):
+    def __init__(self, image, cache, kernels=None, row_buffer_bytes=4096, room=None):
+        self.mapped = image.buffer is not None
+        if room is None:
+            room = load_module("stories.workspace").made(image, row_buffer_bytes)
+        self.workspace, act, self._o, rows = room
         plan = load_module("stories.plan")
         plan.check(image, cache.geometry)
         self.image = image
@@ -55,9 +66,7 @@ class Llama:
         self.layers = image.layers
         self.sinks = cache.geometry.sinks
         (
-            self.workspace,
             self.logits,
-            self._o,
             self.q,
             self.q_sinks,
             self.k,
@@ -80,13 +89,12 @@ class Llama:
             self.rotate_k,
             self.narrow,
             self._ram_bytes,
-        ) = plan.arrays(image, self.sinks)
-        self.mapped = image.buffer is not None
+        ) = plan.arrays(image, self.sinks, self.workspace, act, self._o)
         self.weights, self.norm_weights, self.views, self.chunk, size = plan.weights(
-            image, self.norms, self.matrices, self.embed_row_bytes, row_buffer_bytes
+            image, self.norms, self.matrices, self.embed_row_bytes, rows
         )
         self._ram_bytes += size
-        plan = None
+        plan = rows = room = None
         self.use(kernels or kernel_sets.best())
 
     def use(self, kernels):
@@ -95,7 +103,7 @@ class Llama:
         self._programs = self._by_name = None
         if self.mapped and getattr(kernels, "caller", None):
             unload_all()  # of what made the vectors: both at once are more than a full heap has room for
-            self._programs = load_module("stories.programs").make(self)
+            self._programs = _programs(self)
         if not self._programs:
             from . import by_name
 
@@ -134,7 +142,10 @@ class Llama:
         programs = self._programs
         cache = self.cache
         layers = self.layers
-        k, v, q, out = self.k, self.kv_out, self.q, self.att
+        k = self.k
+        v = self.kv_out
+        q = self.q
+        out = self.att
         q_sinks = None
         if self.sinks:
             q_sinks = self.q_sinks

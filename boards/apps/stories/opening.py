@@ -80,9 +80,11 @@ def open_model(
     gc.collect()  # what makes the cache comes to lie below its buffer
     if window is None and type(sinks) is int:
         window = max(1, min(most_window, image.seq_len - sinks))
+    # Before the cache, which leaves small gaps.
+    room = load_module("stories.workspace").made(image, row_buffer_bytes)
     cache = make(image, window=window, sinks=sinks, group=group, codec=codec, kernels=both[1], **more)
     settle("KV cache: the buffer and its objects")
-    return Llama(image, cache, kernels=both[0], row_buffer_bytes=row_buffer_bytes)
+    return Llama(image, cache, kernels=both[0], room=room)
 
 
 def _read_where_it_lies(file, check_crc):

@@ -29,10 +29,7 @@ _WEIGHTS = const(6)
 # end of fields
 
 U = load_module("stories.kernels.layout")
-
-
-def _padded(n):
-    return (n + U.GROUP - 1) // U.GROUP * U.GROUP
+_padded = load_module("stories.workspace").padded
 
 
 def _ints(*values):
@@ -111,17 +108,14 @@ def check(image, g):
         )
 
 
-def arrays(image, sinks):
-    """The workspace, the vectors and the parameters of every kernel call, as Llama takes them, and last the
-    bytes of all of them."""
+def arrays(image, sinks, workspace, act, o):
+    """The vectors and the parameters of every kernel call, as Llama takes them, and last the bytes of all of
+    them, the workspace included, of which workspace.py says where `act` and `o` begin."""
     dim, hidden, d = image.dim, image.hidden, image.head_dim
     q, kv = image.heads * d, image.kv_heads * d
     table = load_module("stories.tensors")
     shifts = table.shifts(image)
-    x, act = 0, dim
-    o = act + U.ACT_HEADER + U.ACT_GROUP * (_padded(max(dim, hidden, q)) // U.GROUP)
-    size = max(_padded(dim), _padded(q), q + 2 * kv, 2 * _padded(hidden), image.vocab)
-    workspace = array("i", bytes(4 * (o + size)))
+    x = 0
     logits = memoryview(workspace)[o : o + image.vocab]
     q_vector = array("h", bytes(2 * q))
     q_sinks = q_vector if not sinks else array("h", bytes(2 * q))
@@ -170,7 +164,7 @@ def arrays(image, sinks):
     halves = [q_vector, k, kv_out, att, cs, cs_sinks] + ([q_sinks] if sinks else [])
     payload = 4 * sum([len(x) for x in ints]) + 2 * sum([len(x) for x in halves])
     return (
-        (workspace, logits, o, q_vector, q_sinks, k, kv_out, att, embed, embed_at, embed_row_bytes)
+        (logits, q_vector, q_sinks, k, kv_out, att, embed, embed_at, embed_row_bytes)
         + (norms, matrices, widen, swiglu, add, inc, turn, cs, turn_sinks, cs_sinks)
         + (rotate_q, rotate_k, narrow, payload)
     )
@@ -187,17 +181,17 @@ def _matrix(entry, act, to, point):
     return _ints(offset, rows, groups, skip_bytes, act, to, exponent + point)
 
 
-def weights(image, norms, matrices, embed_row_bytes, row_buffer_bytes):
+def weights(image, norms, matrices, embed_row_bytes, buffer):
     """Where the kernels find weights: (of matrices, of norms, views, parameters of matvec, bytes of RAM).
 
-    Mapped, that is the image itself. Else rows are read into a buffer of row_buffer_bytes, or of the longest
-    row, with a view by number of bytes that will be read; the norm weights are few and held in RAM, and
-    `norms` is changed to say where.
+    Mapped, that is the image itself. Else rows are read into `buffer`, or into one of the longest row where
+    that is longer, with a view by number of bytes that will be read; the norm weights are few and held in
+    RAM, and `norms` is changed to say where.
     """
     if image.buffer is not None:
         return image.buffer, image.buffer, None, None, 0
     longest = max([m[_M_GROUPS] * U.GROUP + m[_M_SKIP] for m in matrices] + [embed_row_bytes])
-    w = bytearray(max(longest, row_buffer_bytes) // 4 * 4)
+    w = buffer if len(buffer) >= longest else bytearray(longest // 4 * 4)
     sizes = {embed_row_bytes}
     for m in matrices:
         row = m[_M_GROUPS] * U.GROUP + m[_M_SKIP]

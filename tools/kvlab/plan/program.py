@@ -109,7 +109,7 @@ def shape_of(model: Model) -> str:
 
 
 def workspace_bytes(model: Model) -> int:
-    """The app's largest array: all vectors of 32-bit numbers (boards/apps/stories/plan.py)."""
+    """The app's largest array: all vectors of 32-bit numbers (boards/apps/stories/workspace.py)."""
     dim, hidden, d = model.dim, model.hidden, model.head_dim
     q, kv = model.heads * d, model.kv_heads * d
     activation = 2 + 25 * (_padded(max(dim, hidden, q)) // 32)
