@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+import qemu_fixtures
 
 from kvlab import boards, cli, shipped
 from kvlab.cost import counted, cycles, fit, model
@@ -210,13 +211,12 @@ def test_a_story_otherwise_than_counted_has_no_figure(asked, seen):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(
-    not (shutil.which("qemu-system-arm") and shutil.which("gcc") and shutil.which("arm-none-eabi-gcc")),
-    reason="no emulator",
-)
 def test_instructions_of_a_kernel_are_counted_by_class(tmp_path):
     from kvlab.cost import count
 
+    qemu_fixtures.needed_by("qemu_arm")
+    if not (shutil.which("gcc") or shutil.which("cc")):
+        qemu_fixtures.unavailable("the plugin that counts takes a gcc")
     script = tmp_path / "known.py"
     script.write_text(KNOWN)
     before, after, empty = count.marks(script, [], b"\0" * 64)

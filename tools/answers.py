@@ -8,7 +8,6 @@ Run by the sources of the checkout: their caches lay out the buffers that are su
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 import textwrap
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import click
 
+from commandline import blocks
 from kvlab.element_types import HELD
 from kvlab.paths import APPS, ROOT
 from mpy_kv import kernels
@@ -33,7 +33,7 @@ OTHERS = {
 }
 FILES = (KV_CACHES, *OTHERS)
 
-BLOCK = re.compile(rf"# answers: {re.escape(COMMAND)}\n.*?# end of answers\n", re.DOTALL)
+BLOCK = blocks.pattern("answers", COMMAND)
 
 
 def answers(family: Any) -> list[int]:
@@ -45,7 +45,7 @@ def answers(family: Any) -> list[int]:
 
 def renewed(name: str, text: str) -> str:
     """`text` of that file with the answers as they are."""
-    lines = [f"# answers: {COMMAND}"]
+    lines: list[str] = []
     if name == KV_CACHES:
         lines.append("_ANSWERS = {")
         for codec in HELD:
@@ -56,10 +56,7 @@ def renewed(name: str, text: str) -> str:
     else:
         (number,) = answers(importlib.import_module(OTHERS[name]).FAMILY)
         lines.append(f"_ANSWER = 0x{number:08X}")
-    block = "\n".join([*lines, "# end of answers", ""])
-    if len(BLOCK.findall(text)) != 1:
-        raise click.UsageError(f"{name}: one block between `# answers: {COMMAND}` and `# end of answers`")
-    return BLOCK.sub(lambda _: block, text)
+    return blocks.replaced(name, text, "answers", COMMAND, lines)
 
 
 @click.command(epilog=f"Example: {COMMAND}. Exit status: 0 as made, 1 not, 2 bad input.")
@@ -67,19 +64,7 @@ def renewed(name: str, text: str) -> str:
 @click.option("--root", type=click.Path(path_type=Path, file_okay=False), default=ROOT, hidden=True)
 def main(write: bool, root: Path) -> None:
     """Compare the answers of the self-checks with what the plain kernels make, or renew them."""
-    stale = False
-    for name in FILES:
-        path = root / name
-        text = path.read_text(encoding="utf-8")
-        new = renewed(name, text)
-        if new == text:
-            continue
-        if write:
-            path.write_text(new, encoding="utf-8")
-        else:
-            click.echo(f"{name}: not what the plain kernels make: {COMMAND}")
-            stale = True
-    sys.exit(stale)
+    sys.exit(blocks.renew(root, FILES, renewed, f"not what the plain kernels make: {COMMAND}", write))
 
 
 if __name__ == "__main__":

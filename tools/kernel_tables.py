@@ -17,10 +17,11 @@ from pathlib import Path
 
 import click
 
+from commandline import blocks
 from kvlab.paths import ROOT
 
 COMMAND = "python tools/kernel_tables.py --write"
-BLOCK = re.compile(rf"# values: {re.escape(COMMAND)}\n.*?# end of values\n", re.DOTALL)
+BLOCK = blocks.pattern("values", COMMAND)
 
 BITS = 60  # of fractions, so that each entry is the correctly rounded one
 ONE = 1 << BITS
@@ -109,13 +110,10 @@ def _lines(name: str, table: Sequence[int]) -> list[str]:
 
 def renewed(name: str, text: str) -> str:
     """`text` of that file with the values of its tables."""
-    lines = [f"# values: {COMMAND}"]
+    lines: list[str] = []
     for table, made in FILES[name].items():
         lines += _lines(table, made())
-    block = "\n".join([*lines, "# end of values", ""])
-    if len(BLOCK.findall(text)) != 1:
-        raise click.UsageError(f"{name}: one block between `# values: {COMMAND}` and `# end of values`")
-    return BLOCK.sub(lambda _: block, text)
+    return blocks.replaced(name, text, "values", COMMAND, lines)
 
 
 @click.command(epilog=f"Example: {COMMAND}. Exit status: 0 as made, 1 not, 2 bad input.")
@@ -123,19 +121,7 @@ def renewed(name: str, text: str) -> str:
 @click.option("--root", type=click.Path(path_type=Path, file_okay=False), default=ROOT, hidden=True)
 def main(write: bool, root: Path) -> None:
     """Compare the tables that kernels read with what they are defined as, or renew them."""
-    stale = False
-    for name in FILES:
-        path = root / name
-        text = path.read_text(encoding="utf-8")
-        new = renewed(name, text)
-        if new == text:
-            continue
-        if write:
-            path.write_text(new, encoding="utf-8")
-        else:
-            click.echo(f"{name}: not what tools/kernel_tables.py makes: {COMMAND}")
-            stale = True
-    sys.exit(stale)
+    sys.exit(blocks.renew(root, FILES, renewed, f"not what tools/kernel_tables.py makes: {COMMAND}", write))
 
 
 if __name__ == "__main__":
