@@ -8,16 +8,14 @@ python tools/package_json.py --check    exit 1 when one is out of date
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))  # mpy_kv, of which parts take the element types, where nothing is installed
 
-from kvlab.parts import closure  # noqa: E402
+from kvlab.parts import closure, mip  # noqa: E402
 from kvlab.parts.table import PARTS  # noqa: E402
 
 PLACE = ROOT  # where they are written
@@ -36,19 +34,14 @@ def version(root: Path = ROOT) -> str:
 def wanted(root: Path = ROOT) -> str:
     """The text that package.json should have for the tree under `root`."""
     files = sorted(path.relative_to(root).as_posix() for path in (root / "mpy_kv").rglob("*.py"))
-    return _text(((name, name) for name in files), version(root))
+    return mip.listed(((name, name) for name in files), version(root))
 
 
 def of_part(part: str) -> str:
     """The text that the package file of a part should have: all that the part needs, with every kernel set.
-    A source is relative to that file. mip looks dependencies up in an index, so there are none."""
+    A source is relative to that file."""
     names = [closure.file_of(name) for name in closure.of_parts([part])]
-    return _text(((name, f"../{name}") for name in names), version())
-
-
-def _text(urls: Iterable[tuple[str, str]], number: str) -> str:
-    lines = ",\n".join(f"    {json.dumps(pair)}" for pair in urls)
-    return f'{{\n  "urls": [\n{lines}\n  ],\n  "deps": [],\n  "version": {json.dumps(number)}\n}}\n'
+    return mip.listed(((name, f"../{name}") for name in names), version())
 
 
 def all_wanted() -> dict[str, str]:

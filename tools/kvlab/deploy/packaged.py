@@ -16,7 +16,7 @@ from commandline import files as outputs
 from commandline.errors import BadInput
 from kvlab.deploy import NO_APP, files
 from kvlab.deploy.identity import ARCHS, Identity
-from kvlab.parts import closure
+from kvlab.parts import closure, mip
 from unix_port import compiled
 from unix_port.errors import PortError
 
@@ -60,9 +60,8 @@ def make(core: str, parts: Sequence[str]) -> dict[str, bytes]:
 
 def listed(core: str, paths: Iterable[str]) -> bytes:
     """A list for mip. `core` is for people, and tells a folder of ours."""
-    urls = ",\n".join(f"    {json.dumps([path, path])}" for path in sorted(paths))
-    more = f'"deps": [],\n  "version": {json.dumps(mpy_kv.__version__)},\n  "core": {json.dumps(core)}'
-    return f'{{\n  "urls": [\n{urls}\n  ],\n  {more}\n}}\n'.encode()
+    urls = [(path, path) for path in sorted(paths)]
+    return mip.listed(urls, mpy_kv.__version__, core=core).encode()
 
 
 def write(made: dict[str, bytes], folder: Path, option: str) -> None:
