@@ -216,6 +216,8 @@ IDLE = {
     "token-eviction": {"mpy_kv.eviction", "mpy_kv.eviction.tokens.plain"},
     "paged": {"mpy_kv.eviction"},
     "admission": {"mpy_kv.admission", "mpy_kv.eviction"},
+    # Of caches that other parts bring.
+    "snapshot": {f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "pages")},
     **{part: {"mpy_kv.eviction.viper"} for part in ("evict-fifo", "evict-sieve", "evict-s3fifo")},
     **{
         part: {f"mpy_kv.kernels.{part.replace('-', '_')}.plain"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import stories_cases  # noqa: F401  (puts boards/apps on the path)
 from kv_reference import Layout
+from snapshot_cases import load, saved
 from stories import kernels as app_kernels
 
 from mpy_kv import Geometry, KVCache, kernels
@@ -93,6 +94,20 @@ def test_worked_example_of_a_sealed_block():
     found = [c * m * 2.0**e for c, m, e in named("int4").read(cache.buffer, g, "k", *at)]
     counts = (0 * 16 + 1 * 2044, -1916 * 16 + 14 * 2044, 12803 * 16 + 3 * 1, 0 * 16 + 15 * 108)
     assert found == [count * 2 / 4096 for count in counts]
+
+
+def test_worked_example_of_a_snapshot():
+    (dump,) = re.findall(r"```text snapshot\n(.*?)```", SPEC.read_text(), re.DOTALL)
+    g = Geometry(layers=1, heads=2, kv_heads=1, head_dim=4, window=2, sinks=1)
+    cache = KVCache(g, kernels=kernels.get("plain"))
+    for k, v in TOKENS:
+        cache.append(0, array("f", k), array("f", v))
+        cache.commit()
+    made = saved(cache, model=0x6AE1D013, ids=[1, 298, 278, 402], sections=[(b"note", b"ok")])
+    assert made == _hex_of(dump)
+    again, ids, note = KVCache(g, kernels=kernels.get("plain")), {}, bytearray(2)
+    load(again, _hex_of(dump), model=0x6AE1D013, ids=ids, sections={b"note": note})
+    assert (again.visible(), ids, note) == ([0, 2, 3], {0: 1, 2: 278, 3: 402}, b"ok")
 
 
 def test_an_independent_reading_of_the_spec_finds_the_values():

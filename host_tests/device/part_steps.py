@@ -103,6 +103,33 @@ def paged():
     print(requests.kernels.name)
 
 
+def snapshot():
+    import os
+    from mpy_kv import Geometry, KVCache, snapshot
+
+    g = Geometry(2, 4, 2, 8, window=12, sinks=1)
+    cache = KVCache(g)
+    out = array("f", [0] * 32)
+    for t in range(30):
+        step(cache, t, out)
+        cache.commit()
+    written = []
+    print(snapshot.save(cache, lambda part: written.append(bytes(part))), binascii.crc32(b"".join(written)))
+    path = "snapshot.%d" % (id(cache) & 0xFFFFFF)
+    try:
+        print(snapshot.save_file(cache, path, sections=[(b"note", b"abc")]))
+        other = KVCache(g)
+        print(refused(snapshot.load_file, other, path, 1), snapshot.load_file(other, path), other.check())
+        with open(path, "rb") as f:
+            print(snapshot.check(f.readinto).tokens)
+    finally:
+        os.remove(path)
+    print(refused(snapshot.load, other, None), other.visible())
+    step(other, 40, out)
+    other.commit()
+    print(binascii.crc32(bytes(out)))
+
+
 def admission():
     from mpy_kv.admission.admission import Admission
     from mpy_kv.admission.predictor import LengthPredictor
@@ -194,7 +221,7 @@ elif part == "int4":
     codec("int4", 37)
 elif part.startswith("evict-"):
     evict(part[6:])
-elif part.startswith("pool-") or part in ("token-eviction", "paged", "admission"):
+elif part.startswith("pool-") or part in ("token-eviction", "paged", "admission", "snapshot"):
     globals()[part.replace("-", "_")]()
 else:
     codec(part)

@@ -257,7 +257,11 @@ PLAN = Table(
     "plan",
     "`plan`, the array('i') by which a budget cache and its kernels talk. Ring: the slots behind the sinks,"
     " one more than the budget; an index of one is counted from 0 there, and RING, their number, means none.",
-    {"eviction/tokens/*.py": ("plan",), "token_eviction/*.py": ("plan", "*.plan"), "*.py": ("*.plan",)},
+    {
+        "eviction/tokens/*.py": ("plan",),
+        **dict.fromkeys(("token_eviction/*.py", "snapshot/*.py"), ("plan", "*.plan")),
+        "*.py": ("*.plan",),
+    },
     rows("""
     RING | slots | setup | of the ring
     SINKS | slots | setup | of sinks

@@ -21,7 +21,10 @@ MARK = Table(
 TURN = Table(
     "turn",
     "`_turn` of a Sequence: where its step is.",
-    dict.fromkeys(("*.py", "token_eviction/*.py", "int4_blocks/*.py", "paged/*.py"), ("turn", "*._turn")),
+    dict.fromkeys(
+        ("*.py", *(f"{name}/*.py" for name in ("token_eviction", "int4_blocks", "paged", "snapshot"))),
+        ("turn", "*._turn"),
+    ),
     rows("""
     NEXT | layer | append | expected: one after the last it got
     LAST | layer | append, prefill | stored or staged last
@@ -37,7 +40,7 @@ TURN = Table(
 REQUEST = Table(
     "request",
     "`_own` of a Request.",
-    {"paged/*.py": ("own", "*._own")},
+    {"paged/*.py": ("own", "*._own"), "snapshot/*.py": ("*._own",)},
     rows("""
     KNOWN | tokens | commit, rollback | in the index; fewer than the length where one lacks id, sight or chain
     CHAIN | block | commit | of the last full one of these, or -1 - root
@@ -156,7 +159,7 @@ ADMISSION = Table(
 REQUESTS = Table(
     "requests",
     "`state` of all requests.",
-    {"paged/*.py": ("state", "*.state")},
+    {"paged/*.py": ("state", "*.state"), "snapshot/*.py": ("*.state",)},
     rows("""
     BUSY | flag | every change | 1: within one; what finds it set mends first
     BOUND | blocks | every change | promised to or held by requests alone

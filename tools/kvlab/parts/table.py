@@ -40,6 +40,8 @@ PARTS = {
     # Many requests, and the app's several stories at once.
     "paged": ("mpy_kv.paged", "stories.many"),
     "admission": ("mpy_kv.admission.admission", "mpy_kv.admission.predictor", "mpy_kv.admission.waiting"),
+    # A sequence as bytes, in a file or a stream.
+    "snapshot": ("mpy_kv.snapshot",),
     # Pools for a program's own use. A cache has a fixed one, of which it takes no blocks by the dozen.
     "pool-fixed": ("mpy_kv.pools.fixed", "mpy_kv.pools.batch"),
     "pool-slab": ("mpy_kv.pools.slab",),
