@@ -16,6 +16,9 @@ from ..errors import KVError
 from ..transient import load_module
 
 
+BESIDE = ".new"  # ends the name of a file that save_file() has not finished
+
+
 class BadSnapshot(KVError):
     """Bytes that are no sound snapshot, or one of another version, geometry, policy or model; or a stream
     that took only a part of one."""

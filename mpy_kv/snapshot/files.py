@@ -6,14 +6,12 @@ Transient (mpy_kv/transient.py).
 import os
 
 from ..transient import load_module
-from . import BadSnapshot
+from . import BESIDE, BadSnapshot
 
 L = load_module("mpy_kv.snapshot.loading")
 F = L.F
 H = L.H
 S = L.S
-
-BESIDE = ".new"  # ends the name of a file not yet whole
 
 
 def save(cache, path, model, rope, ids, sections, buffer):

@@ -9,6 +9,7 @@ MODEL = "boards/apps/stories/model.py"
 BY_NAME = "boards/apps/stories/by_name.py"
 PLAN = "boards/apps/stories/plan.py"
 SAMPLING = "boards/apps/stories/sampling.py"
+SAVED = "boards/apps/stories/saved.py"
 PROGRAMS = "boards/apps/stories/programs.py"
 ENCODING = "boards/apps/stories/encoding/*.py"
 
@@ -139,7 +140,7 @@ STEP = Table(
 PICK = Table(
     "pick",
     "The parameters `a` of argmax(), softmax() and pick().",
-    {KERNELS: ("a",), SAMPLING: ("a",)},
+    {KERNELS: ("a",), SAMPLING: ("a",), SAVED: ("parameters", "*.parameters")},
     rows("""
     VOCAB | tokens | model | there are
     LOGITS | element | model | the first one

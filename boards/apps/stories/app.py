@@ -31,11 +31,14 @@ def tell(
     stop=False,
     lock=False,
     compress=None,
+    save=None,
+    resume=None,
     write=None,
 ):
     """Tell a story to `write` (default: stdout); returns the figures as a dict.
 
-    compress: what part of the prompt's tokens stays when it has been read, for a cache with a policy."""
+    compress: what part of the prompt's tokens stays when it has been read, for a cache with a policy. save: a
+    file that a later call goes on from, by `resume`, with the choice of tokens that was asked for here."""
     if not isinstance(tokens, int) or tokens < 1:
         raise BadArgument("tokens must be a positive whole number, got %r" % (tokens,))
     cache = llama.cache
@@ -46,16 +49,26 @@ def tell(
     teller = Teller(llama, sampler, write or stdout(), stop)
     unload_all()
     start = now()
-    prompt_tokens = load_module("stories.encoding").prompt(llama, prompt) if prompt else [llama.image.bos]
-    settle("tokenizer and sampler")
-    teller.feed(prompt_tokens)
-    prompt_tokens = len(prompt_tokens)
+    reused = 0
+    if resume is not None:
+        reused = load_module("stories.saved").begin(llama, teller, tokens, save, resume, prompt)
+        prompt_tokens = 1
+    else:
+        prompt_tokens = load_module("stories.encoding").prompt(llama, prompt) if prompt else [llama.image.bos]
+        if save is not None:
+            load_module("stories.saved").begin(llama, teller, len(prompt_tokens) + tokens, save)
+        settle("tokenizer and sampler")
+        teller.feed(prompt_tokens)
+        prompt_tokens = len(prompt_tokens)
     dropped = None if ratio is None else cache.compress(ratio)
     unload_all()
     prompt_ms = since(start)
 
     start = now()
-    teller.tell(1)  # whatever happens only once happens here
+    if save is not None:
+        tokens -= 1  # the last one is not run here
+    if tokens and not teller.ended:
+        teller.tell(1)  # whatever happens only once happens here
     counted = 0
     if tokens > 1 and not teller.ended:
         if lock:
@@ -68,10 +81,17 @@ def tell(
             if lock:
                 micropython.heap_unlock()
         counted = after - before
+    if save is not None and not teller.ended:
+        teller.tell(1, False)
     ms = since(start)
     if not allocated:
         counted = None
-    return load_module("stories.report").of_story(teller, prompt_tokens, prompt_ms, ms, counted, dropped)
+    figures = load_module("stories.report").of_story(teller, prompt_tokens, prompt_ms, ms, counted, dropped)
+    figures["reused_tokens"] = reused
+    if save is not None:
+        unload_all()
+        figures["saved_bytes"] = load_module("stories.saved").save(llama, teller, save)
+    return figures
 
 
 _OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "policy", "budget", "kernels")
@@ -110,6 +130,9 @@ def _run(dump=None, json=None, report=True, freq=None, **options):
 
 
 def _tell(chosen, **options):
+    if "save" in options or "resume" in options:
+        load_module("stories.saved").prepare(chosen, options)
+        unload_all()
     figures = tell(open_model(**chosen), **options)
     print()
     return figures

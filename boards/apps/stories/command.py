@@ -30,6 +30,8 @@ usage: stories [options]
   --freq HZ          clock of the core, no faster than its maker certifies; an RP2040's voltage is set first
   --lock             hold the heap lock while telling
   --json FILE        write the figures there
+  --save FILE        write the story there when its tokens are told, to go on with later
+  --resume FILE      go on with it: the same text as if told at once; what the cache is, the file says
   --dump IDS OUT     no story: read int32 token ids, write the logits of each position (see files.py)
 """
 
@@ -37,9 +39,9 @@ _NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes", "r
 _NUMBERS += ("budget", "freq")
 _FLAGS = ("greedy", "stop", "lock", "check")
 _TEXTS = ("model", "prompt", "temperature", "top_p", "codec", "kernels", "json", "shared_prefix")
-_TEXTS += ("policy", "compress", "verdicts")
+_TEXTS += ("policy", "compress", "verdicts", "save", "resume")
 _OF_REQUESTS = ("block_tokens", "shared_prefix")
-_OF_ONE = ("policy", "budget", "compress")
+_OF_ONE = ("policy", "budget", "compress", "save", "resume")
 
 
 def parse(argv):

@@ -6,7 +6,7 @@ def of_story(teller, prompt_tokens, prompt_ms, ms, allocated, dropped):
     tokens of the prompt that compress() has taken out, or None."""
     llama = teller.llama
     cache = llama.cache
-    each = None if allocated is None else (allocated + teller.told - 1) // teller.told
+    each = None if allocated is None else (allocated + teller.told - 1) // max(teller.told, 1)
     return {
         "model_id": "%08x" % llama.image.model_id,
         "kernels": llama.kernels.name,

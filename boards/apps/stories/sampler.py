@@ -14,12 +14,12 @@ class Sampler:
     def __init__(self, model, temperature="0.8", top_p="0.9", seed=1):
         self.kernels = model.kernels
         self._v = model.workspace
-        self._a = model.logits_parameters()  # n, offset, and room for what follows
-        self.greedy = load_module("stories.sampling").fill(self._a, temperature, top_p, seed)
+        self.parameters = model.logits_parameters()  # n, offset, and room for what follows
+        self.greedy = load_module("stories.sampling").fill(self.parameters, temperature, top_p, seed)
 
     def sample(self):
         """The next token. Unless greedy, the model's logits are overwritten with weights."""
         if self.greedy:
-            return self.kernels.argmax(self._v, self._a)
-        self.kernels.softmax(self._v, EXP2, self._a)
-        return self.kernels.pick(self._v, self._a)
+            return self.kernels.argmax(self._v, self.parameters)
+        self.kernels.softmax(self._v, EXP2, self.parameters)
+        return self.kernels.pick(self._v, self.parameters)

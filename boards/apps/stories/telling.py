@@ -63,12 +63,19 @@ class Teller:
         self._write = write
         self._stop = stop
         self.ended = False  # by the end of the story, with stop
+        self.ids = None  # what keeps the id of each token by its position (saved.py)
 
     def feed(self, tokens):
         """Run and print the given tokens; the logits of the last one stay."""
         for i, token in enumerate(tokens):
-            self.llama.step(token, i == len(tokens) - 1)
+            self.run(token, i == len(tokens) - 1)
             self._print(token)
+
+    def run(self, token, logits=True):
+        """A step of the model."""
+        if self.ids is not None:
+            self.ids[self.llama.cache.length] = token
+        self.llama.step(token, logits)
 
     def _print(self, token):
         t = self.tokenizer
@@ -76,10 +83,11 @@ class Teller:
             self._write(t.views[t.decode(self.last, token)])
         self.last = token
 
-    def tell(self, n):
+    def tell(self, n, run=True):
         """Sample, print and run up to n tokens; returns how many. Allocates nothing.
 
-        The end of a story (BOS or EOS) starts a new one in the same context, or ends the telling.
+        The end of a story (BOS or EOS) starts a new one in the same context, or ends the telling. Not run,
+        the token has no logits yet, so one alone may be told so, the last.
         """
         done = 0
         while done < n:
@@ -95,7 +103,8 @@ class Teller:
             else:
                 self._print(token)
             self.last = token
-            self.llama.step(token)
+            if run:
+                self.run(token)
             sample()
         self.told += done
         return done

@@ -10,7 +10,11 @@ from kvlab.parts.table import PARTS
 ALL = "all"  # in the place of parts: the whole package
 
 # Options of stories.main that need a part, whatever their value.
-_OPTIONS = dict.fromkeys(("policy", "budget", "compress"), "token-eviction") | {"requests": "paged"}
+_OPTIONS = {
+    **dict.fromkeys(("policy", "budget", "compress"), "token-eviction"),
+    "requests": "paged",
+    **dict.fromkeys(("save", "resume"), "snapshot"),
+}
 
 
 def of_options(codecs: Iterable[str], policies: Iterable[str], requests: bool) -> list[str]:

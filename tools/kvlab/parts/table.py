@@ -41,7 +41,7 @@ PARTS = {
     "paged": ("mpy_kv.paged", "stories.many"),
     "admission": ("mpy_kv.admission.admission", "mpy_kv.admission.predictor", "mpy_kv.admission.waiting"),
     # A sequence as bytes, in a file or a stream.
-    "snapshot": ("mpy_kv.snapshot",),
+    "snapshot": ("mpy_kv.snapshot", "stories.saved"),
     # Pools for a program's own use. A cache has a fixed one, of which it takes no blocks by the dozen.
     "pool-fixed": ("mpy_kv.pools.fixed", "mpy_kv.pools.batch"),
     "pool-slab": ("mpy_kv.pools.slab",),
