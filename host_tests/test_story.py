@@ -6,11 +6,13 @@ import subprocess
 import sys
 
 import pytest
+import qemu_fixtures
 from tiny_model import write_tiny
 
 from kvlab import cli, shipped, story
 from kvlab.models.image import with_codecs
 from kvlab.models.load import load_image
+from mpy_kv import snapshot
 
 
 def told(tmp_path, capfd, model, *words):
@@ -174,3 +176,55 @@ def test_a_prompt_that_is_no_utf8_ends_in_one_line_or_a_story(tmp_path):
     done = subprocess.run([sys.executable, "-m", "kvlab", *words], capture_output=True)
     assert done.returncode in (0, 2)
     assert done.stderr.count(b"\n") == (1 if done.returncode else 0)
+
+
+@pytest.mark.parametrize("board", ["rp2040", "esp32", "qemu_arm"])
+def test_a_story_goes_on_from_a_file(tmp_path, capfd, board):
+    if board == "qemu_arm":
+        qemu_fixtures.needed_by(board)
+    model, _ = write_tiny(tmp_path)
+    file, again = tmp_path / "a.mkvs", tmp_path / "b.mkvs"
+    on = ["--board", board, "--tokens"]
+    assert told(tmp_path, capfd, model, *on, 18, "--window", 12, "--temperature", "2")[0] == 0
+    whole = json.loads((tmp_path / "told.json").read_text())
+    words = ["--window", 12, "--temperature", "2", "--save", file]
+    status, err, first = told(tmp_path, capfd, model, *on, 7, *words)
+    assert (status, err) == (0, "")
+    assert first["saved_bytes"] == file.stat().st_size
+    words = ["stories", "--model", model, *on, 11, "--resume", file, "--json", tmp_path / "c.json"]
+    assert cli.main([str(word) for word in [*words, "--save", again]]) == 0
+    second = json.loads((tmp_path / "c.json").read_text())
+    # Of both texts the figures leave out the spaces at the ends.
+    assert "".join((first["text"] + second["text"]).split()) == "".join(whole["text"].split())
+    assert second["text"]
+    assert (second["position"], second["window"], second["evicted_tokens"]) == (18, 12, 2)
+    assert whole["position"] == 19  # the last token of a saved one is not run yet
+    assert second["reused_tokens"] == 7
+    with open(again, "rb") as f:
+        assert snapshot.check(f.readinto).length == 18
+
+
+def test_files_of_stories_that_cannot_be(tmp_path, capfd, kvlab):
+    model, _ = write_tiny(tmp_path)
+    file = tmp_path / "a.mkvs"
+    assert told(tmp_path, capfd, model, "--window", 12, "--save", file)[0] == 0
+    was = file.read_bytes()
+    (tmp_path / "short.mkvs").write_bytes(was[:-1])
+    on = ["stories", "--model", model, "--tokens", 3, "--resume"]
+    for words, says in (
+        ([file, "--seed", 4], "--seed: is in the file of --resume; leave one of them out"),
+        ([file, "--prompt", "a"], "--prompt: is in the file of --resume; leave one of them out"),
+        ([file, "--requests", 2], "--requests: not with --resume"),
+        ([file, "--save", file], "--save"),
+        ([file, "--window", 13], "--resume: window is 13 here and 12 in the snapshot"),
+        ([tmp_path / "none"], "no such file"),
+        ([tmp_path / "short.mkvs"], "--resume: ends after"),
+        ([model], "--resume: no snapshot: it begins with other bytes"),
+    ):
+        status, _, err = kvlab(*on, *words)
+        assert status == 2
+        assert says in err
+        assert err.count("\n") == 1
+    assert file.read_bytes() == was
+    status, _, err = kvlab("stories", "--model", model, "--tokens", 3, "--requests", 2, "--save", file)
+    assert (status, "--requests: not with --save" in err) == (2, True)

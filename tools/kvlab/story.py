@@ -20,6 +20,8 @@ from unix_port import launcher
 
 _COMPLAINT = "stories: error: "
 _FIGURES = "figures"  # the file the app writes them to
+_BEFORE = "before.mkvs"  # the file of a story to go on with
+_SAVED = "saved.mkvs"  # the file of one to be gone on with
 RING = "window"  # the policy that drops the oldest
 USUAL_SINKS = 4  # what the app takes unless it is told
 USUAL_CODEC = element_types.USUAL  # the same, where the model's image names no other
@@ -47,10 +49,17 @@ class Telling:
     budget: int | None = None
     compress: str | None = None
     kernels: str | None = None
+    save: bool = False  # Told.saved is then a file to go on with
+    resume: bytes | None = None  # such a file; it says how tokens are chosen
 
     def arguments(self) -> list[str]:
-        words = ["--tokens", self.tokens, "--seed", self.seed]
-        words += ["--temperature", self.temperature, "--top-p", self.top_p]
+        words: list[Any] = ["--tokens", self.tokens]
+        if self.resume is None:
+            words += ["--seed", self.seed, "--temperature", self.temperature, "--top-p", self.top_p]
+        else:
+            words += ["--resume", _BEFORE]
+        if self.save:
+            words += ["--save", _SAVED]
         for name in (*("prompt", "window", "sinks"), *("codec", "policy", "budget", "compress", "kernels")):
             value = getattr(self, name)
             if value not in (None, ""):
@@ -72,13 +81,14 @@ class Told:
 
     figures: dict[str, Any]
     report: launcher.Report
+    saved: bytes | None = None
 
 
 def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) -> Told:
     """Tell a story with the model `image` on `board`, as `run` does."""
     seen, report = run(board, image, telling, stream=stream)
     figures = {**_figures(board, seen, report), **paced(board, image, telling, seen).figures()}
-    return Told({**figures, "notes": notes(telling, seen, seen["context"])}, report)
+    return Told({**figures, "notes": notes(telling, seen, seen["context"])}, report, seen.get("saved"))
 
 
 def run(
@@ -97,6 +107,8 @@ def run(
         report = emulators.emulate(board)(script, arguments, board.machine, stream=stream, **how)
         _judge(report, telling)
         seen: dict[str, Any] = json.loads((place / _FIGURES).read_text())
+        if telling.save:
+            seen["saved"] = (place / _SAVED).read_bytes()
     return seen, report
 
 
@@ -104,6 +116,8 @@ def paced(board: Board, image: bytes, telling: Telling, seen: Mapping[str, Any])
     """What a run of `telling`, of which the app has said `seen`, would take on the board itself, modelled."""
     from kvlab.models.image import Header
 
+    if telling.resume is not None:
+        return Pace(note="no figure: a story that goes on was not counted")
     if seen["policy"] != RING:
         return Pace(note=f"no figure: policy {seen['policy']} was not counted")
     if telling.kernels not in (None, "thumb"):
@@ -153,7 +167,7 @@ def with_sinks(telling: Telling, image: bytes) -> Telling:
     from kvlab.models.image import HEADER_BYTES, Header
 
     asked = telling.sinks is not None or telling.budget is not None or telling.policy not in (None, RING)
-    if asked or len(image) < HEADER_BYTES:
+    if asked or telling.resume is not None or len(image) < HEADER_BYTES:
         return telling
     sinks = sinks_beside(telling.window or 1, Header.unpack(image).seq_len)
     return replace(telling, sinks=sinks) if sinks < USUAL_SINKS else telling
@@ -182,7 +196,7 @@ def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:
     same window. A short one: the app allocates nothing per token, so its peak is that of any.
     """
     f = told.figures
-    short = replace(telling, tokens=8, compress=None)
+    short = replace(telling, tokens=8, compress=None, save=False)
     if telling.budget is None and telling.policy in (None, RING):
         short = replace(short, window=f["window"], sinks=f["sinks"])
     with _prepared(board, image, short) as (_, script, arguments, how):
@@ -190,7 +204,7 @@ def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:
             script, arguments, board.machine, run=emulators.emulate(board), **how
         )
     told.report.heap_peak_bytes = peak
-    return Told({**f, "heap_peak_bytes": peak}, told.report)
+    return Told({**f, "heap_peak_bytes": peak}, told.report, told.saved)
 
 
 @contextmanager
@@ -218,6 +232,8 @@ def _prepared(
         else:
             (place / "model.mkvm").write_bytes(image)
             arguments += ["--model", "model.mkvm"]
+        if telling.resume is not None:
+            (place / _BEFORE).write_bytes(telling.resume)
         arguments += ["--json", _FIGURES]
         yield place, paths.BOARDS / board.name / "main.py", arguments, how
 
@@ -238,7 +254,8 @@ def _judge(report: launcher.Report, telling: Telling) -> None:
     # A board with one line for both says it in its stdout.
     for line in reversed((report.stdout + report.stderr).split("\n")):
         if line.startswith(_COMPLAINT):
-            raise BadInput(line[len(_COMPLAINT) :])
+            said = line[len(_COMPLAINT) :]
+            raise BadInput(said.replace(f"--resume {_BEFORE} cannot be read: ", "--resume: "))
     if report.outcome not in ("ok", "does not fit"):
         sys.stderr.write(report.stderr)  # a fault of the app: show where
     remedy = f"; lower {telling.ROOM}" if report.verdict.startswith("does not fit: ") else ""
@@ -279,6 +296,8 @@ def _figures(board: Board, seen: dict[str, Any], report: launcher.Report) -> dic
         "context_tokens": seen["context"],
         "compressed_tokens": seen["compressed_tokens"],
         "position": seen["position"],
+        "reused_tokens": seen["reused_tokens"],
+        "saved_bytes": seen.get("saved_bytes"),
         "kernels": seen["kernels"],
         "cache_kernels": seen["cache_kernels"],
         "seconds": seen["ms"] / 1000 if seen["ms"] is not None else report.seconds,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commandline import files
 from commandline.errors import BadInput
 from kvlab import options, output, paths, shipped, story
 from kvlab.boards import Board
@@ -33,6 +34,8 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
       --budget 64 --compress 0.5
   kvlab stories --board rp2350 --requests 4 \\
       --shared-prefix "Once upon a time there was a dragon."
+  kvlab stories --tokens 100 --save out/story.mkvs
+  kvlab stories --tokens 100 --resume out/story.mkvs
 """
 )
 @options.board_option
@@ -129,6 +132,21 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     help="[default: the fastest that passes its check]",
 )
 @click.option(
+    "--save",
+    "save_path",
+    type=files.OutFile(),
+    metavar="FILE",
+    help="Write the story there when its tokens are told, to go on with later: a snapshot of the cache, the"
+    " last token and the choice of tokens.",
+)
+@click.option(
+    "--resume",
+    "resume_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Go on with it: the same text as if it had been told at once. What the cache is, the file says.",
+)
+@click.option(
     "--firmware",
     metavar="UF2",
     help="Run this MicroPython image of a Pico in the emulator rp2040py (extra `rp2040`): the real heap and"
@@ -161,6 +179,8 @@ def command(
     budget: int | None,
     compress: str | None,
     kernels: str | None,
+    save_path: Path | None,
+    resume_path: Path | None,
     firmware: str | None,
     peak: bool,
     json_path: Path | None,
@@ -174,6 +194,7 @@ def command(
     from kvlab import many
     from kvlab.models.load import load_image
 
+    _check_files(save_path, resume_path)
     _check_drawing(greedy, temperature)
     if compress is not None and not any(prompts) and not requests:
         options.no_effect("needs --prompt, of whose tokens it keeps a part", "compress")
@@ -206,25 +227,54 @@ def command(
         )
         _tell_many(board, image, path, several, json_path)
         return
-    options.no_effect("needs --requests", "shared_prefix", "block_tokens")
-    if len(prompts) > 1:
-        raise BadInput(f"--prompt: given {len(prompts)} times; more than one needs --requests")
-    telling = story.Telling(**asked, prompt=prompts[0] if prompts else "")
+    telling = _of_one(asked, prompts, save_path, resume_path)
     sys.stdout.flush()
     if firmware is not None:
         options.no_effect("real firmware has one heap; leave --peak or --firmware out", "peak")
         figures = _tell_on_firmware(board, firmware, image, telling)
-        if json_path is not None:
-            output.write_json(json_path, {"model": str(path), **figures}, **_settings(path, telling, figures))
+        _write_figures(json_path, path, telling, figures)
         return
     told = story.tell(board, image.data, telling, stream=True)
+    if save_path is not None and told.saved is not None:
+        files.write(save_path, told.saved, "--save")
     if peak:
         with output.waiting("Searching for the smallest heap it runs in ..."):
             told = story.with_peak(board, image.data, telling, told)
     show(board, told)
+    _write_figures(json_path, path, telling, told.figures)
+
+
+def _of_one(
+    asked: dict[str, Any], prompts: Sequence[str], save_path: Path | None, resume_path: Path | None
+) -> story.Telling:
+    options.no_effect("needs --requests", "shared_prefix", "block_tokens")
+    if len(prompts) > 1:
+        raise BadInput(f"--prompt: given {len(prompts)} times; more than one needs --requests")
+    return story.Telling(
+        **asked,
+        prompt=prompts[0] if prompts else "",
+        save=save_path is not None,
+        resume=None if resume_path is None else resume_path.read_bytes(),
+    )
+
+
+def _write_figures(
+    json_path: Path | None, path: Path, telling: story.Telling, figures: dict[str, Any]
+) -> None:
     if json_path is not None:
-        figures = {"model": str(path), **told.figures}
-        output.write_json(json_path, figures, **_settings(path, telling, figures))
+        output.write_json(json_path, {"model": str(path), **figures}, **_settings(path, telling, figures))
+
+
+def _check_files(save: Path | None, resume: Path | None) -> None:
+    """BadInput for files that cannot be had, and for what has no effect beside them."""
+    if resume is not None:
+        options.existing_file(resume, "--resume")
+        told = ("prompts", "temperature", "top_p", "seed", "greedy", "compress", "budget")
+        options.no_effect("is in the file of --resume; leave one of them out", *told)
+        options.no_effect("not with --resume; leave one of them out", "peak", "firmware", "requests")
+    if save is not None:
+        files.prepare(save, "--save")
+        options.no_effect("not with --save; leave one of them out", "firmware", "requests")
 
 
 def _check_drawing(greedy: bool, temperature: str) -> None:
@@ -252,7 +302,9 @@ def _settings(path: Path, telling: story.Telling, figures: dict[str, Any]) -> di
     """What became of options that were left to a default; None for what no token was drawn by."""
     chosen = ("window", "sinks", "codec", "policy", "budget", "kernels", "block_tokens")
     settings = {"model": str(path), **{name: figures[name] for name in chosen if name in figures}}
-    if telling.greedy or telling.temperature == "0":
+    if telling.resume is not None:
+        settings |= {"temperature": None, "top_p": None, "seed": None, "greedy": None}
+    elif telling.greedy or telling.temperature == "0":
         settings |= {"temperature": 0.0, "top_p": None, "seed": None}
     return settings
 
@@ -266,9 +318,7 @@ def _tell_many(
     sys.stdout.flush()
     told = many.tell(board, image, telling, stream=True)
     many.show(board, told)
-    if json_path is not None:
-        figures = {"model": str(path), **told.figures}
-        output.write_json(json_path, figures, **_settings(path, telling, figures))
+    _write_figures(json_path, path, telling, told.figures)
     told.check()
 
 
@@ -313,6 +363,16 @@ def _compressed(f: dict[str, Any]) -> list[tuple[str, str]]:
     return [("compressed", f"{f['compressed_tokens']:,} tokens dropped once the prompt was read")]
 
 
+def _kept(f: dict[str, Any]) -> list[tuple[str, str]]:
+    """What --resume and --save did."""
+    rows = []
+    if f["reused_tokens"]:
+        rows.append(("gone on with", f"{f['reused_tokens']:,} tokens that were in the file"))
+    if f["saved_bytes"]:
+        rows.append(("saved", output.size(f["saved_bytes"])))
+    return rows
+
+
 def _beyond(f: dict[str, Any]) -> list[tuple[str, str]]:
     """What to say of a text longer than what the model was trained for, if tokens stay for long."""
     if f["policy"] == "window" or f["position"] <= f["context_tokens"]:
@@ -345,6 +405,7 @@ def show(board: Board, told: story.Told) -> None:
             f"{f['window']:,} tokens and {f['sinks']} sinks; {f['evicted_tokens']:,} tokens evicted",
         ),
         *_compressed(f),
+        *_kept(f),
         *_beyond(f),
         (
             "element types" if isinstance(f["codec"], (list, tuple)) else "element type",
