@@ -45,7 +45,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "kvlab",
         ("kvlab", *(f"kvlab.{name}" for name in ("paths", "output", "element_types", "uf2", "binary_info"))),
     ),
-    ("facts", ("kvlab.facts", "kvlab.shipped", "kvlab.traces")),
+    ("facts", ("kvlab.facts", "kvlab.shipped", "kvlab.traces", "kvlab.snapshots")),
     (
         "boards and models",
         tuple(f"kvlab.{name}" for name in ("boards", "profiles", "models", "engine", "parts", "flash_gap")),

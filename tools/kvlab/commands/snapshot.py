@@ -1,0 +1,114 @@
+"""`kvlab snapshot`: what is in a saved sequence, and whether it is sound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from commandline import files
+from kvlab import options, output, snapshots
+
+SAFETENSORS = "safetensors"
+
+
+@click.group()
+def command() -> None:
+    """Look at a sequence that `kvlab stories --save` or mpy_kv.snapshot has written."""
+
+
+@command.command(
+    name="show",
+    epilog="""Examples:
+
+\b
+  kvlab snapshot show out/story.mkvs
+  kvlab snapshot show out/story.mkvs --to safetensors \\
+      --out out/story.safetensors
+""",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice([SAFETENSORS]),
+    help="Also write keys and values of the visible tokens as float32, in this form (extra `safetensors`).",
+)
+@click.option(
+    "--out",
+    type=files.OutFile(),
+    metavar="FILE",
+    help="Where --to writes [default: the file's name, ending .safetensors].",
+)
+@output.json_option
+def show(file: Path, form: str | None, out: Path | None, json_path: Path | None) -> None:
+    """Tell what a snapshot holds: geometry, tokens, policy, model, sections.
+
+    Exit status: 0 told, 1 it is damaged or of another version, 2 bad input.
+    """
+    options.existing_file(file, "FILE")
+    if form is None:
+        options.no_effect("needs --to", "out")
+    else:
+        snapshots.need_safetensors()
+        out = files.prepare(file.with_suffix(f".{form}") if out is None else out, "--out")
+    found = snapshots.read(file)
+    figures = found.figures()
+    output.table("", _rows(figures))
+    if out is not None:
+        files.write(out, snapshots.as_safetensors(found, str(file)), "--out")
+        click.echo(f"Wrote {out}.")
+    if json_path is not None:
+        output.write_json(json_path, {"file": str(file), **figures})
+
+
+@command.command(name="check", epilog="\b\nExample:\n  kvlab snapshot check out/story.mkvs")
+@click.argument("file", type=click.Path(path_type=Path))
+@output.json_option
+def check(file: Path, json_path: Path | None) -> None:
+    """Read a snapshot to its end and load it: lengths, checksums, counts, every code and scale.
+
+    Exit status: 0 sound, 1 it is not, 2 bad input.
+    """
+    options.existing_file(file, "FILE")
+    found = snapshots.read(file)
+    cache, _ = snapshots.loaded(found, str(file))
+    broken = cache.check()
+    click.echo(f"{file}: sound; {found.header.tokens:,} tokens, {output.size(len(found.data))}")
+    if json_path is not None:
+        figures = {"file": str(file), "broken": broken, "tokens": found.header.tokens}
+        output.write_json(json_path, {**figures, "total_bytes": len(found.data)})
+
+
+def _rows(f: dict[str, Any]) -> list[tuple[str, str]]:
+    kept = f"{f['window']:,} tokens and {f['sinks']:,} sinks" if f["window"] else ""
+    types = list(dict.fromkeys(f["codec"]))
+    groups = list(dict.fromkeys(group for group in f["group"] if group))
+    rows = [
+        ("snapshot", f"version {f['version']}, {output.size(f['total_bytes'])}"),
+        ("model", f"{f['model']}, rotation {f['rope']}"),
+        (
+            "shape",
+            f"{f['layers']:,} layers, {f['heads']:,} heads on {f['kv_heads']:,} of {f['head_dim']:,} values",
+        ),
+        ("kind", f["kind"]),
+        ("window" if f["window"] else "capacity", kept or f"{f['capacity']:,} tokens"),
+        (
+            "element type" if len(types) == 1 else "element types",
+            ", ".join(types if len(types) == 1 else f["codec"])
+            + (f"; {', '.join(map(str, groups))} values share a scale" if groups else ""),
+        ),
+        (
+            "tokens",
+            f"{f['length']:,}; {f['tokens']:,} visible, {f['evicted_tokens']:,} evicted",
+        ),
+    ]
+    if f["policy"]:
+        rows.append(("policy", f"{f['policy']}; the newest {f['recent']:,} never leave"))
+    layers = [s for s in f["sections"] if s["tag"] == "KV  "]
+    rows.append(("keys and values", output.size(sum(s["bytes"] for s in layers))))
+    others = [s for s in f["sections"] if s["tag"] not in ("KV  ", "TYPE")]
+    if others:
+        rows.append(("other sections", ", ".join(f"{s['tag'].strip()} {s['bytes']:,} B" for s in others)))
+    return rows
