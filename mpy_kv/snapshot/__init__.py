@@ -48,7 +48,8 @@ def load(cache, readinto, model=0, rope=0, ids=None, sections=None, buffer=None)
     is asked for. cache: empty, no step begun. ids: takes the id of a visible token by ids[position] = id.
     sections: a dict of those that the program wants, by tag: a bytearray as long as the section, or a
     function of the length that returns one, or refuses.
-    Raises StepError, BadSnapshot, of a request also NoRoom; any exception leaves the sequence empty."""
+    Raises StepError, BadSnapshot, of a request also NoRoom; any exception leaves the sequence empty (one that
+    comes from outside, behind the last store, loaded)."""
     return load_module("mpy_kv.snapshot.loading").load(cache, readinto, model, rope, ids, sections, buffer)
 
 

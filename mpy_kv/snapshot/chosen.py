@@ -43,11 +43,19 @@ class Chosen(Positions):
 
     def state(self):
         cache = self.cache
-        tokens = len(cache.visible())
+        tokens = min(cache.geometry.sinks, cache.length)
+        for x in cache.at:
+            tokens += 0 < x <= cache.length
         return [cache.length, 0, cache.evicted_tokens, tokens, cache.plan[_RECENT], cache.policy]
 
     def settle(self):
         self.cache.settle()
+
+    def position(self, i, h):
+        if self._order is None:
+            self._order = sorted([x - 1 for x in self.cache.at if 0 < x <= h.length])
+        sinks = min(h.sinks, h.length)
+        return i if i < sinks else self._order[i - sinks]
 
     def parts(self, h):
         return [(SLOT, 0)] + Positions.parts(self, h)
@@ -120,12 +128,3 @@ class Chosen(Positions):
             plan[_EVICTED] = h.evicted
         cache.settle()
         turn[_HIGH] = h.length
-
-    def position(self, i, h):
-        """Of the i-th visible token."""
-        sinks = min(h.sinks, h.length)
-        if i < sinks:
-            return i
-        if self._order is None:
-            self._order = sorted([x - 1 for x in self.cache.at if x])
-        return self._order[i - sinks]

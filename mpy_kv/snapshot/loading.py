@@ -76,8 +76,7 @@ def load(cache, readinto, model, rope, ids, sections, buffer):
             raise BadSnapshot("damaged: %d codes or scales that no encoder writes" % bad)
         form.publish(h)
     except BaseException:
-        if not cache.length:
-            form.abandon()
+        form.abandon()
         raise
     if own:
         form.know(h, own)
@@ -158,18 +157,13 @@ def _take(r, tag, n, into):
 
 
 def _ids(r, form, h, ids, own):
-    knows = hasattr(form, "know")
+    knows = hasattr(form, "know") and h.tokens == h.length  # else it is found by none of them
     for i in range(h.tokens):
         x = r.number()
         if knows:
             own.append(x)
         if ids is not None:
-            p = i
-            if h.form == H.CHOSEN:
-                p = form.position(i, h)
-            elif i >= min(h.sinks, h.length):
-                p = h.first + i - min(h.sinks, h.length)
-            ids[p] = x
+            ids[form.position(i, h)] = x
 
 
 def wants(sections):

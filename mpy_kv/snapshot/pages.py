@@ -64,7 +64,7 @@ class Pages(Positions):
         request._own[_SINCE] = 0  # given back by abort() while the length is that
 
     def abandon(self):
-        self.cache._own[_SINCE] = self.cache.length
+        self.cache._own[_SINCE] = 0
         self.cache.abort()
 
     def publish(self, h):
@@ -75,9 +75,9 @@ class Pages(Positions):
         request.ledger.state[_REUSED] += h.tokens
 
     def know(self, h, ids):
-        """Once published: where no token is missing, later requests find its full blocks by their ids."""
+        """Once published, and no token is missing: later requests find its full blocks by their ids."""
         request = self.cache
-        if h.length and h.tokens == h.length and request._own[_KNOWN] == 0:
+        if h.length and request._own[_KNOWN] == 0:
             request._note(0, h.length, ids)
 
     def check_ids(self, ids):

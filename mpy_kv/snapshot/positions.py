@@ -2,9 +2,11 @@
 
 What each form has (blocks.py, chosen.py and pages.py are the others):
   state()         length, first visible position behind the sinks, evicted, visible tokens, recent, policy
+  position(i, h)  of the i-th visible token
   parts(h)        tags and indexes of the sections, in order
   move(pipe, tag, index, h)   one of them, from the cache or into it
-  admit(h)        before anything is moved into the cache; abandon(): after an exception
+  admit(h)        before anything is moved into the cache; abandon(): after an exception, for it to be
+                  between steps, empty or, where the store of the length was behind it, loaded
   broken(h)       of what was moved in, how much no program writes
   publish(h)      make it the state. Whatever is written before is not seen by a cache of length 0.
 Transient (mpy_kv/transient.py).
@@ -41,9 +43,14 @@ class Positions:
     def state(self):
         cache = self.cache
         length = cache.length
-        tokens = len(cache.visible())
+        tokens = cache._visible_count()
         first = length - (tokens - min(cache.geometry.sinks, length))
         return [length, first, cache.evicted_tokens, tokens, 0, ""]
+
+    def position(self, i, h):
+        """Of the i-th visible token."""
+        sinks = min(h.sinks, h.length)
+        return i if i < sinks else h.first + i - sinks
 
     def parts(self, h):
         return [(KV, layer) for layer in range(h.layers)]
@@ -60,7 +67,7 @@ class Positions:
         pass
 
     def abandon(self):
-        pass
+        self.cache.abort()
 
     def broken(self, h):
         bad = 0

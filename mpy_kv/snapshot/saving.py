@@ -44,8 +44,8 @@ def save(cache, write, model, rope, ids, sections, buffer):
         w.end_section()
     if ids is not None:
         _begin(w, IDS, 0, 4 * h.tokens)
-        for position in cache.visible():
-            w.number(ids[position])
+        for i in range(h.tokens):
+            w.number(ids[form.position(i, h)])
         w.end_section()
     for tag, data in mine:
         _begin(w, tag, 0, len(data))
