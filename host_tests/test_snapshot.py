@@ -525,3 +525,27 @@ def test_header_fields_are_where_the_format_says(written: bytes) -> None:
         (b"KV  ", 0),
         (b"KV  ", 1),
     ]
+
+
+def test_blocks_that_are_lost_are_not_saved() -> None:
+    """Rows of a block of which no token is visible are whatever a buffer had: of a moved one nothing."""
+    for window, sinks, tokens, back in ((3, 0, 46, 14), (2, 2, 113, 62), (17, 1, 90, 40), (40, 0, 130, 60)):
+        cache = grown(cases.plain("int4", window=window, sinks=sinks), tokens)
+        width = cache.geometry.width
+        for layer in range(2):  # beyond the window, so that a rollback finds less
+            cache.prefill(layer, cases.vector(50 * width, layer), cases.vector(50 * width, 9), 50)
+        cache.commit()
+        moved = cache
+        for n in (back, 2, 1):
+            again = cases.plain("int4", window=window, sinks=sinks)()
+            load(again, saved(moved))
+            again.rollback(n)
+            cache.rollback(n)
+            moved = again
+            same(cache, moved)
+        data = saved(moved)
+        assert data == saved(cache)
+        again = cases.plain("int4", window=window, sinks=sinks)()
+        load(again, data)
+        for t in range(300, 350):
+            assert step(cache, t) == step(moved, t) == step(again, t)

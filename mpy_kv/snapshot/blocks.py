@@ -33,11 +33,12 @@ class Sealed(Positions):
         return [(KEPT, 0)] + Positions.parts(self, h)
 
     def _full(self, h):
-        """(first block that is visible, first one that is fresh, one after the last full one)"""
-        g = self.cache.geometry
-        full = g.full(h.length)
-        fresh = max(full - 1, 0)
-        return min(max(h.first - h.sinks, 0) // _BLOCK, fresh), fresh, full
+        """(first block of which a token is visible, first one that is fresh, one after the last full one)"""
+        full = self.cache.geometry.full(h.length)
+        low = full
+        if h.first < h.length:
+            low = min((h.first - h.sinks) // _BLOCK, full)
+        return low, max(full - 1, 0), full
 
     def _mine(self, h):
         """(kept_from, kept) of each layer, as far as they matter, one after the other."""
@@ -45,16 +46,20 @@ class Sealed(Positions):
         blocks = self.cache.placement
         found = array("i", [])
         for layer in range(h.layers):
-            kept = min(max(blocks.kept[layer], low), full)
-            found.append(min(max(blocks.kept_from[layer], low), kept))
+            first, kept = max(blocks.kept_from[layer], low), min(blocks.kept[layer], full)
+            if first >= kept or not self.cache.geometry.blocks:
+                first = kept = low  # none: what a rollback has left of numbers means nothing
+            found.append(first)
             found.append(kept)
         return found
 
     def runs(self, layer, h):
-        """Of fresh rows."""
+        """Of fresh rows, from the begin of a block on: what is sealed with a token that is visible."""
         g = self.cache.geometry
-        fresh = self._full(h)[1]
-        start = min(h.sinks + _BLOCK * fresh, max(h.length, h.sinks))
+        low, fresh, _ = self._full(h)
+        start = h.length
+        if h.first < h.length:
+            start = h.sinks + _BLOCK * max(low, fresh)
         sinks = min(h.sinks, h.length)
         return planes.ring_runs(g, self.cache.attention[layer].codes[layer], sinks, start, h.length)
 
@@ -91,7 +96,8 @@ class Sealed(Positions):
         for layer in range(h.layers):
             first, kept = self._kept[2 * layer], self._kept[2 * layer + 1]
             count = max(fresh, kept) - low
-            if not low <= first <= kept <= full or most and count > most or not most and kept > low:
+            none = first == kept == low
+            if not (none or most and low <= first < kept <= full) or most and count > most:
                 raise BadSnapshot("damaged: sealed blocks that no program writes")
 
     def broken(self, h):
