@@ -4,6 +4,8 @@
 # make test-long   all of the exhaustive tests: every line cut, every window; at most 50 minutes of processor time
 # make mutants   put 200 random one-line faults into pools, requests, policies, admission and caches, one at a
 #             time, and tell which no test finds (MUTANTS_ARGS="--seed 7 --count 50"; the seed is printed)
+# make fuzz   give every reader of bytes, for ten minutes, bytes that nobody should have written
+#             (FUZZ_ARGS="--seconds 60 --only snapshot")
 # make lint   ruff, mypy, the lint of native code (why a rule is one: tools/lint_viper.py --explain all), and whether
 #             the constants that index arrays are those of tools/fields.py --list, the kernels in assembler what
 #             tools/kernelgen makes, their tables what tools/kernel_tables.py makes, what self-checks know of the
@@ -22,7 +24,9 @@ SAMPLE ?= commit
 
 MUTANTS_ARGS ?=
 
-.PHONY: demo test test-long test-train mutants lint venv clean distclean
+FUZZ_ARGS ?=
+
+.PHONY: demo test test-long test-train mutants fuzz lint venv clean distclean
 
 demo: $(STAMP)
 	@$(BIN)/kvlab demo $(if $(MODEL),--model "$(MODEL)")
@@ -45,6 +49,9 @@ test-train: $(STAMP)
 
 mutants: $(STAMP)
 	@$(BIN)/python tools/mutants.py $(MUTANTS_ARGS)
+
+fuzz: $(STAMP)
+	@$(BIN)/python host_tests/fuzz.py $(FUZZ_ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
