@@ -549,3 +549,30 @@ def test_blocks_that_are_lost_are_not_saved() -> None:
         load(again, data)
         for t in range(300, 350):
             assert step(cache, t) == step(moved, t) == step(again, t)
+
+
+@pytest.mark.parametrize("kind", ["ring", "int4", "paged"])
+def test_memory_does_not_grow_with_what_is_saved(kind: str) -> None:
+    peaks = []
+    for window in (30, 30, 900):
+        make = {
+            "ring": cases.plain("int8", window=window, sinks=1),
+            "int4": cases.plain("int4", window=window, sinks=1),
+            "paged": cases.request(64, window=window, sinks=1),
+        }[kind]
+        cache, again = make(), make()
+        width = cache.geometry.width
+        for layer in range(2):
+            rows = [cases.vector(width * window, 1), cases.vector(width * window, 2)]
+            cache.prefill(layer, *rows, window)
+        cache.commit()
+        data = saved(cache)
+        stream = Stream(data)
+        tracemalloc.start()
+        snapshot.save(cache, lambda part: None)
+        snapshot.load(again, stream.readinto)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert len(data) > 25000
+    assert peaks[2] < peaks[1] + 2500, peaks
+    assert peaks[2] < 12000
