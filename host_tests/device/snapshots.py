@@ -120,6 +120,19 @@ def told(name):
     )
 
 
+def refused(name, which, byte):
+    """What a load says of a code, or a scale, that no encoder writes, checksums and all else being right."""
+    cache = lived(KINDS[name]())
+    codes, scales = cache.place(1, which, cache.length - 1)
+    cache.buffer[codes if byte == 0 else scales + 1] = byte
+    other = KINDS[name]()
+    try:
+        snapshot.load(other, saved(cache).readinto, model=0x89ABCDEF, rope=1)
+    except snapshot.BadSnapshot as error:
+        return "%s: %s, length %d" % (name, error, other.length)
+    return "%s: taken" % name
+
+
 def main(words):
     for i in range(0, len(words), 2):
         with open(words[i + 1], "wb") as f:
@@ -128,6 +141,13 @@ def main(words):
         print(told(name))
         kernels.release()
         unload_all()
+    for name, which, byte in (
+        ("int8", "k", 0),
+        ("int8", "v", 0x7C),
+        ("int8-int4", "v", 0),
+        ("lfu", "k", 0xFF),
+    ):
+        print(refused(name, which, byte))
 
 
 if __name__ == "__main__":

@@ -102,16 +102,12 @@ class Sealed(Positions):
 
     def broken(self, h):
         g = self.cache.geometry
-        codec = load_module("mpy_kv.codecs").named("int4")
         bad = 0
         for layer in range(h.layers):
             one = self.cache.attention[layer]
             bad += planes.broken(one.buffer, g, self.runs(layer, h), "int8")
-            for place, n in self._blocks(layer, h) if g.blocks else ():
-                for row in range(_BLOCK * place, _BLOCK * (place + n)):
-                    for which in ("k", "v"):
-                        at = g.place4(one.codes[layer], which, g.sinks + row)
-                        bad += codec.broken(one.buffer, g, which, at[0], at[1])
+            if g.blocks:
+                bad += _broken_sealed(one.buffer, g, one.codes[layer], self._blocks(layer, h))
         return bad
 
     def publish(self, h):
@@ -137,6 +133,26 @@ def _move_sealed(pipe, buffer, g, base, runs):
     at = base + g.at_v_scales4
     for first in (at, at + g.minima_gap):
         _planes(pipe, buffer, first, g.groups, g.scale4_stride, 2 * _BLOCK, runs)
+
+
+def _broken_sealed(buffer, g, base, runs):
+    """Of the blocks of a layer, how much no program seals: powers and numbers; of rows their padding."""
+    codec = load_module("mpy_kv.codecs").named("int4")
+    padded = g.slice_width != 2 * g.slice4_bytes
+    bad = 0
+    for place, n in runs:
+        for row in range(_BLOCK * place, _BLOCK * (place + n), 1 if padded else _BLOCK):
+            for which in ("k", "v") if padded else ("k",):
+                at = g.place4(base, which, g.sinks + row)
+                bad += codec.broken(buffer, g, which, at[0], at[1])
+    for first, signed in ((g.at_v_scales4, False), (g.at_v_scales4 + g.minima_gap, True)):
+        bad += planes.infinite(buffer, (first, 2, g.groups, g.scale4_stride), _rows(base, runs), signed)
+    return bad
+
+
+def _rows(base, runs):
+    """Runs of tokens, of runs of blocks."""
+    return [(base, _BLOCK * place, _BLOCK * n) for place, n in runs]
 
 
 def _planes(pipe, buffer, at, count, stride, size, runs):

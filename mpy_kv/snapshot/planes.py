@@ -6,6 +6,8 @@ Transient (mpy_kv/transient.py).
 
 from ..transient import load_module
 
+_PIECE = 256
+
 
 def planes(g):
     """Of a layer's block: (offset of slot 0, bytes a slot, how many such planes, their stride); K then V."""
@@ -43,12 +45,49 @@ def ring_runs(g, base, sinks, first, length):
 
 def broken(buffer, g, runs, codec=None):
     """How many codes and scales in those runs no encoder writes."""
-    codec = load_module("mpy_kv.codecs").named(codec or g.codec)
+    name = codec or g.codec
+    keys, key_scales, values, value_scales = planes(g)
     bad = 0
-    v = g.plane_bytes
+    slow = ("k", "v")
+    if name in ("int8", "int8-int4", "sparse"):  # of which a code is a byte, and never 0: few calls tell
+        bad += _zeros(buffer, keys, runs) + infinite(buffer, key_scales, runs)
+        slow = ("v",)
+        if name == "int8":
+            bad += _zeros(buffer, values, runs) + infinite(buffer, value_scales, runs)
+            return bad
+    codec = load_module("mpy_kv.codecs").named(name)
     for base, slot, n in runs:
         for s in range(slot, slot + n):
-            bad += codec.broken(buffer, g, "k", base + s * g.row_bytes, base + g.codes_bytes + 2 * s)
-            at = base + v
-            bad += codec.broken(buffer, g, "v", at + s * g.v_row_bytes, at + g.v_codes_bytes + 2 * s)
+            for which in slow:
+                codes, scales = (keys, key_scales) if which == "k" else (values, value_scales)
+                at = base + codes[0] + s * codes[1]
+                bad += codec.broken(buffer, g, which, at, base + scales[0] + 2 * s)
     return bad
+
+
+def _zeros(buffer, plane, runs):
+    """Bytes of 0, looked for by pieces of a chunk's size."""
+    view = memoryview(buffer)
+    first, size, count, stride = plane
+    found = 0
+    for i in range(count):
+        for base, slot, n in runs:
+            at = base + first + i * stride + slot * size
+            end = at + n * size
+            while at < end:
+                found += bytes(view[at : min(at + _PIECE, end)]).count(b"\0")
+                at += _PIECE
+    return found
+
+
+def infinite(buffer, plane, runs, signed=False):
+    """float16 numbers that are not finite, or below 0 unless they may be."""
+    first, size, count, stride = plane
+    mask = 0x7F if signed else 0xFF
+    found = 0
+    for i in range(count):
+        for base, slot, n in runs:
+            at = base + first + i * stride + slot * size + 1
+            for high in range(at, at + n * size, 2):
+                found += buffer[high] & mask >= 0x7C
+    return found
