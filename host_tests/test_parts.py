@@ -260,6 +260,7 @@ TOLD = {
     "int4": (["--codec", "int4", "--window", 40], ["int4"]),
     "policy": (["--policy", "lru-peak", "--budget", 20, "--codec", "float16"], ["token-eviction", "float16"]),
     "requests": (["--requests", 2, "--prompt", "the lion", "--codec", "int8-int4"], ["paged", "int8-int4"]),
+    "saved": (["--save", "saved.mkvs"], ["snapshot"]),
 }
 
 
@@ -348,6 +349,7 @@ def test_what_main_py_asks_for() -> None:
     assert of("codec=None, policy=None") == []
     assert of("budget=N, policy='lfu'") == ["token-eviction", "token-eviction"]
     assert of("requests=N, shared_prefix=''") == ["paged"]
+    assert of("save='/a.mkvs', resume=None") == ["snapshot"]
     assert of("codec=N") is None
     assert of("**options") is None
     assert ask.of_main("print(5)\n") == []

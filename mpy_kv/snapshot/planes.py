@@ -4,6 +4,7 @@ A run is (base, slot, count): that many slots from `slot` on of the layer's bloc
 Transient (mpy_kv/transient.py).
 """
 
+from ..geometry import CODECS
 from ..transient import load_module
 
 _PIECE = 256
@@ -49,12 +50,12 @@ def broken(buffer, g, runs, codec=None):
     keys, key_scales, values, value_scales = planes(g)
     bad = 0
     slow = ("k", "v")
-    if name in ("int8", "int8-int4", "sparse"):  # of which a code is a byte, and never 0: few calls tell
+    k_bits, v_bits = CODECS[name][:2]
+    if k_bits == 8:  # a code is a byte and never 0: few calls tell
         bad += _zeros(buffer, keys, runs) + infinite(buffer, key_scales, runs)
         slow = ("v",)
-        if name == "int8":
-            bad += _zeros(buffer, values, runs) + infinite(buffer, value_scales, runs)
-            return bad
+        if v_bits == 8:
+            return bad + _zeros(buffer, values, runs) + infinite(buffer, value_scales, runs)
     codec = load_module("mpy_kv.codecs").named(name)
     for base, slot, n in runs:
         for s in range(slot, slot + n):
