@@ -89,7 +89,6 @@ def tell(
     figures = load_module("stories.report").of_story(teller, prompt_tokens, prompt_ms, ms, counted, dropped)
     figures["reused_tokens"] = reused
     if save is not None:
-        unload_all()
         figures["saved_bytes"] = load_module("stories.saved").save(llama, teller, save)
     return figures
 

@@ -13,11 +13,12 @@ except ImportError:
 
 import os
 import struct
+import sys
 from array import array
 
 from mpy_kv import snapshot
 from mpy_kv.errors import BadArgument, KVError
-from mpy_kv.transient import load_module
+from mpy_kv.transient import kept, load_module
 
 # fields: pick
 _HEAT = const(2)
@@ -107,11 +108,27 @@ def begin(llama, teller, tokens, save, resume=None, prompt=""):
     if save is not None:
         before = 0 if resume is None else _header(resume)[0].length + 1
         teller.ids = Ids(llama.cache, before + tokens)
+        _keep(llama.cache)
     if resume is None:
         return 0
     if prompt:
         raise BadArgument("prompt is in the file of --resume: leave it out")
     return _resume(llama, teller, resume)
+
+
+def _modules():
+    return [name for name in sys.modules if name.startswith("mpy_kv.snapshot.") or name == __name__]
+
+
+def _keep(cache):
+    """Load what saving takes, and have it stay: there may be no room for it once the story is told."""
+    snapshot.save(cache, _nowhere)
+    load_module("mpy_kv.snapshot.files")
+    kept.extend([name for name in _modules() if name not in kept])
+
+
+def _nowhere(part):
+    """Takes all of it."""
 
 
 def _identity(llama):
@@ -130,6 +147,10 @@ def save(llama, teller, path):
         return snapshot.save_file(llama.cache, path, model, rope, teller.ids, ((TALE, tale),))
     except (OSError, KVError) as error:
         raise BadArgument("--save %s cannot be written: %s" % (path, error))
+    finally:
+        for name in _modules():
+            if name in kept:
+                kept.remove(name)
 
 
 def _resume(llama, teller, path):
