@@ -2,7 +2,8 @@
 
 load_module() loads one as `import` does; unload_all() lets go of all of them at once, and the next
 load_module() loads them anew. Nothing that was made of them changes. Only modules of functions may be loaded
-so: a class loaded anew is another class. Not for the hot path: load_module() allocates.
+so: a class loaded anew is another class, unless nobody asks its objects for it. Not for the hot path:
+load_module() allocates.
 """
 
 import sys
