@@ -204,6 +204,34 @@ def test_a_story_goes_on_from_a_file(tmp_path, capfd, board):
         assert snapshot.check(f.readinto).length == 18
 
 
+def test_a_story_moves_to_another_board(tmp_path, capfd):
+    """From 64-bit words and viper kernels to 32 and Thumb, the model in a file and not in place."""
+    qemu_fixtures.needed_by("qemu_arm")
+    model, _ = write_tiny(tmp_path)
+    file = tmp_path / "a.mkvs"
+    texts = []
+    for board, tokens in (("rp2040", 9), ("qemu_arm", 8), ("esp32", 7)):
+        words = [
+            "stories",
+            "--model",
+            model,
+            "--board",
+            board,
+            "--tokens",
+            tokens,
+            "--json",
+            tmp_path / "c.json",
+        ]
+        words += ["--resume", file] if texts else ["--window", 12, "--seed", 3]
+        words += ["--save", tmp_path / "next.mkvs"]
+        assert cli.main([str(word) for word in words]) == 0
+        (tmp_path / "next.mkvs").replace(file)
+        texts.append(json.loads((tmp_path / "c.json").read_text())["text"])
+    told(tmp_path, capfd, model, "--tokens", 24, "--window", 12, "--seed", 3, "--temperature", "0.8")
+    whole = json.loads((tmp_path / "told.json").read_text())["text"]
+    assert "".join("".join(texts).split()) == "".join(whole.split())
+
+
 def test_files_of_stories_that_cannot_be(tmp_path, capfd, kvlab):
     model, _ = write_tiny(tmp_path)
     file = tmp_path / "a.mkvs"
@@ -226,5 +254,10 @@ def test_files_of_stories_that_cannot_be(tmp_path, capfd, kvlab):
         assert says in err
         assert err.count("\n") == 1
     assert file.read_bytes() == was
+    (tmp_path / "other").mkdir()
+    other, _ = write_tiny(tmp_path / "other", seed=1)
+    status, _, err = kvlab("stories", "--model", other, "--tokens", 3, "--resume", file)
+    assert status == 2
+    assert "--resume: model is " in err
     status, _, err = kvlab("stories", "--model", model, "--tokens", 3, "--requests", 2, "--save", file)
     assert (status, "--requests: not with --save" in err) == (2, True)

@@ -2,7 +2,7 @@
 
 load_module() loads one as `import` does; unload_all() lets go of all of them at once, and the next
 load_module() loads them anew. Nothing that was made of them changes. Only modules of functions may be loaded
-so: a class loaded anew is another class, unless nobody asks its objects for it. Not for the hot path:
+so, and of classes that nobody asks an object for: loaded anew, a class is another one. Not for the hot path:
 load_module() allocates.
 """
 
