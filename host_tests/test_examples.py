@@ -84,7 +84,7 @@ def installed(name: str, arch: str, folder: Path) -> Path:
 
 
 def test_what_there_is() -> None:
-    assert list(EXAMPLES) == ["chat", "own_cache", "policy", "shared_prefix"]
+    assert list(EXAMPLES) == ["chat", "own_cache", "policy", "saved", "shared_prefix"]
     for name, path in EXAMPLES.items():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES, name
         assert f"`{path.name}`" in (ROOT / "README.md").read_text(encoding="utf-8")
