@@ -576,3 +576,45 @@ def test_memory_does_not_grow_with_what_is_saved(kind: str) -> None:
     assert len(data) > 25000
     assert peaks[2] < peaks[1] + 2500, peaks
     assert peaks[2] < 12000
+
+
+def test_a_jump_leaves_the_sinks() -> None:
+    cache, again = grown(KINDS["ring"], 30), KINDS["ring"]()
+    cache.seek(500)
+    load(again, saved(cache))
+    assert again.visible() == [0, 1]
+    for t in range(30):
+        assert step(cache, t) == step(again, t)
+    same(cache, again)
+
+
+@pytest.mark.parametrize("capacity", [50, 64, 200])
+def test_sealed_blocks_go_where_another_capacity_has_them(capacity: int) -> None:
+    cache = grown(cases.plain("int4", capacity=80), 50)
+    again = cases.plain("int4", capacity=capacity)()
+    load(again, saved(cache))
+    for t in range(50, min(capacity, 80)):
+        assert step(cache, t) == step(again, t)
+    assert again.check() == 0
+
+
+def test_a_request_that_was_loaded_is_forked_and_rolled_back() -> None:
+    for make in (cases.request(4, capacity=40), cases.request(4, window=9, sinks=2)):
+        cache = grown(make, 21)
+        requests = Requests(cache.geometry, 24)
+        again = requests.open()
+        load(again, saved(cache))
+        child = again.fork()
+        cache.rollback(6)
+        again.rollback(6)
+        for t in range(60, 75):
+            assert step(cache, t) == step(again, t)
+        other = make()
+        load(other, saved(grown(make, 21)))
+        for t in range(80, 90):
+            assert step(child, t) == step(other, t)
+        assert requests.check() == 0
+        again.close()
+        child.close()
+        assert requests.available_blocks() == 24
+        assert requests.check() == 0
