@@ -19,6 +19,7 @@ BROKEN = (
     "mpy_kv/admission/*.py",
     "mpy_kv/int4_blocks/*.py",
     "mpy_kv/token_eviction/*.py",
+    "mpy_kv/snapshot/*.py",
     "mpy_kv/sequence.py",
     "mpy_kv/attention.py",
     "mpy_kv/value_runs.py",
@@ -34,7 +35,7 @@ TESTS = (
     "test_budget.py", "test_budget_property.py", "test_cases_*.py", "test_constants.py", "test_damage.py",
     "test_limits.py", "test_lives.py", "test_mixed*.py", "test_paged.py", "test_paged_property.py",
     "test_policies.py", "test_pool*.py", "test_predictor.py", "test_ring_property.py", "test_sealed.py",
-    "test_sealed_property.py", "test_spec.py", "test_staged.py", "test_token_policies.py",
+    "test_sealed_property.py", "test_snapshot.py", "test_spec.py", "test_staged.py", "test_token_policies.py",
     "test_viper32_small.py",
 )  # fmt: skip
 WITHOUT = ("test_pool_device.py", "test_mixed_property.py")
@@ -48,6 +49,7 @@ DEVICE = {
     "mpy_kv/admission": ("test_admission.py", "test_predictor.py"),
     "mpy_kv/int4_blocks": ("test_sealed.py",),
     "mpy_kv/token_eviction": ("test_budget.py",),
+    "mpy_kv/snapshot": ("test_snapshot_ports.py",),
     "mpy_kv/per_layer.py": ("test_mixed.py",),
     "mpy_kv": ("test_allocation.py", "test_bad_input.py"),
 }
