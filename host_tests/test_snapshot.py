@@ -618,3 +618,24 @@ def test_a_request_that_was_loaded_is_forked_and_rolled_back() -> None:
         child.close()
         assert requests.available_blocks() == 24
         assert requests.check() == 0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_sequence_that_was_used_and_emptied_is_a_new_one(name: str) -> None:
+    """Also of compressed ones, and while a victim is chosen: nothing of what it had shows."""
+    source = grown(KINDS[name], 41)
+    data = saved(source)
+    for tokens in (12, 47):
+        used = grown(KINDS[name], tokens)
+        width = used.geometry.width
+        if used.geometry.capacity is None:
+            used.append(0, cases.vector(width, 1), cases.vector(width, 2))  # a step begun
+        used.abort()
+        used.rollback(used.length)
+        load(used, data)
+        new = KINDS[name]()
+        load(new, data)
+        same(new, used)
+        assert saved(used) == saved(new)
+        for t in range(200, 225):
+            assert step(used, t) == step(new, t)
