@@ -639,3 +639,39 @@ def test_a_sequence_that_was_used_and_emptied_is_a_new_one(name: str) -> None:
         assert saved(used) == saved(new)
         for t in range(200, 225):
             assert step(used, t) == step(new, t)
+
+
+@pytest.mark.parametrize("name", [*KINDS, "sealed, padded"])
+@pytest.mark.parametrize("which", "kv")
+def test_what_no_encoder_writes_is_refused(name: str, which: str) -> None:
+    """Codes, scales, powers, minima, padding: of the last token and of the oldest, in the last layer."""
+    kinds = {**KINDS, "sealed, padded": cases.plain("int4", window=37, sinks=1, head_dim=5)}
+    cache = grown(kinds[name], 40)
+    g = cache.layer_geometry(1)
+    buffer = cache.buffer
+    behind = [p for p in cache.visible() if p >= g.sinks]
+    for position in (behind[0], behind[-1]):
+        codes, scales = cache.place(1, which, position)
+        codec = cache.codec_of(1, position) if hasattr(cache, "codec_of") else g.codec
+        places = {codes: 0, scales + 1: 0x7C}
+        if codec == "int4":
+            places = {scales + 1: 0x7C}
+            if which == "v":
+                places[scales + g.minima_gap + 1] = 0xFC
+            if name == "sealed, padded":
+                places[codes + 2] = 0x10
+        elif codec == "float16":
+            places = {codes + 1: 0xFC}
+        elif codec == "float32":
+            places = {codes + 3: 0x7F}
+        for place, byte in places.items():
+            was = buffer[place]
+            assert was != byte
+            buffer[place] = byte
+            data = saved(cache)
+            buffer[place] = was
+            again = kinds[name]()
+            with pytest.raises(BadSnapshot, match="codes or scales that no encoder writes"):
+                load(again, data)
+            assert again.length == 0
+            assert again.check() == 0
