@@ -200,6 +200,50 @@ def pool_slab_region():
     print(pool.region_header(region), refused(pool.close_region, 1 << 20), pool.check())
 
 
+class Flash:
+    """Erased sectors of 4,096 bytes, as a block device."""
+
+    def __init__(self, sectors):
+        self.cells = [bytearray(b"\xff" * 4096) for _ in range(sectors)]
+
+    def ioctl(self, op, arg):
+        if op == 6:
+            self.cells[arg] = bytearray(b"\xff" * 4096)
+        return {4: len(self.cells), 5: 4096}.get(op, 0)
+
+    def readblocks(self, block, buf, offset=0):
+        buf[:] = self.cells[block][offset : offset + len(buf)]
+
+    def writeblocks(self, block, buf, offset=0):
+        for i in range(len(buf)):
+            self.cells[block][offset + i] &= buf[i]
+
+
+def flash_log():
+    from mpy_kv.flash_log import FlashLog
+    from mpy_kv.flash_log.formatting import format_log
+    from mpy_kv.flash_log.opening import open_log
+
+    flash = Flash(24)
+    format_log(FlashLog(flash, 1000, slots=2, blocks=16))
+    data = bytearray(i & 255 for i in range(1000))
+    for start in range(3):
+        log = open_log(FlashLog(flash, 1000, slots=2, blocks=16))
+        print(refused(log.begin, 1))
+        while log.step():
+            pass
+        slot = log.find(5)
+        if slot < 0:
+            slot = log.begin(5)
+        for i in range(3):
+            data[0] = 3 * start + i
+            log.put(slot, log.count[slot], data, [0, 1000])
+        into = bytearray(1000)
+        read = [log.read(slot, i, into) for i in range(log.count[slot])]
+        print(slot, read, into[0], [binascii.crc32(bytes(cells)) for cells in flash.cells])
+    print(refused(open_log, FlashLog(Flash(24), 1000, slots=2)))
+
+
 def evict(name):
     from mpy_kv import eviction
 
@@ -221,7 +265,7 @@ elif part == "int4":
     codec("int4", 37)
 elif part.startswith("evict-"):
     evict(part[6:])
-elif part.startswith("pool-") or part in ("token-eviction", "paged", "admission", "snapshot"):
+elif part.startswith("pool-") or part in ("token-eviction", "paged", "admission", "snapshot", "flash-log"):
     globals()[part.replace("-", "_")]()
 else:
     codec(part)

@@ -48,6 +48,11 @@ PARTS = {
     "pool-buddy": ("mpy_kv.pools.buddy",),
     "pool-region": ("mpy_kv.pools.region",),
     "pool-slab-region": ("mpy_kv.pools.slab_region",),
+    # Records on raw flash that outlive a power cut.
+    "flash-log": (
+        *("mpy_kv.flash_log", "mpy_kv.flash_log.opening", "mpy_kv.flash_log.recovery"),
+        "mpy_kv.flash_log.formatting",
+    ),
     # Policies that order blocks between requests.
     "evict-fifo": ("mpy_kv.eviction", "mpy_kv.eviction.fifo"),
     "evict-lru": ("mpy_kv.eviction", "mpy_kv.eviction.lru"),

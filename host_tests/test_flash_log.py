@@ -1,0 +1,224 @@
+"""The flash log: what is put is read back, through starts and cuts; what it writes and what it wears."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from known_cases import DEVICE
+
+from kvlab.powercut.cuts import KINDS, Cuts, Plan
+from kvlab.powercut.flash import Nor
+from mpy_kv.errors import BadArgument, NoRoom, StepError
+from mpy_kv.flash_log import FlashLog
+from mpy_kv.flash_log.formatting import format_log
+from mpy_kv.flash_log.opening import open_log
+
+INT8 = 5440  # bytes of 16 tokens of the stories' model, codes and scales
+INT4 = 3560
+
+
+def steps(log: Any) -> None:
+    while log.step():
+        pass
+
+
+def fresh(nor: Any, record_bytes: int = INT8, slots: int = 1, blocks: int = 256) -> Any:
+    log = open_log(FlashLog(nor, record_bytes, slots=slots, blocks=blocks))
+    steps(log)
+    return log
+
+
+def made(sectors: int, record_bytes: int = INT8, slots: int = 1, number: int = 1) -> tuple[Any, Any]:
+    nor = Nor(sectors)
+    format_log(FlashLog(nor, record_bytes, slots=slots, blocks=256), number)
+    return nor, fresh(nor, record_bytes, slots)
+
+
+def told(log: Any, slot: int, size: int, records: int, seed: int = 1) -> list[bytes]:
+    """Append so many records, with time in between."""
+    data = [random.Random(seed + i).randbytes(size) for i in range(records)]
+    for one in data:
+        steps(log)
+        log.put(slot, log.count[slot], one, [0, size])
+    return data
+
+
+def read(log: Any, slot: int) -> list[bytes]:
+    found = []
+    for i in range(log.base[slot], log.count[slot]):
+        into = bytearray(log.record_bytes)
+        found.append(bytes(into[: max(0, log.read(slot, i, into))]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tokens", "size", "most"), [(1024, INT8, 1.06), (1024, INT4, 1.10), (256, INT8, 1.08), (256, INT4, 1.12)]
+)
+def test_bytes_written_for_those_put(tokens: int, size: int, most: float) -> None:
+    """Heads, headers, summaries, and what stays blank in closed sectors: one sequence of so many tokens."""
+    nor, log = made(110, size)
+    before = nor.fresh_pages
+    slot = log.begin(7)
+    data = told(log, slot, size, tokens // 16)
+    log.sync(slot)
+    written = (nor.fresh_pages - before) * 256 + log.blank_bytes
+    assert 1 < written / log.payload_bytes <= most
+    assert log.payload_bytes == tokens // 16 * size
+    assert nor.longest_program == 256
+    assert nor.lost_bits == 0
+    assert read(log, slot) == data
+    assert read(fresh(nor, size), 0) == data
+
+
+def test_a_row_is_never_cut() -> None:
+    """Fragments begin and end on multiples of the step, and on 8 bytes of the flash."""
+    from mpy_kv.flash_log.words import half
+
+    nor, log = made(64)
+    slot = log.begin(1)
+    told(log, slot, 48 * 110, 0)
+    for i in range(12):
+        steps(log)
+        log.put(slot, i, bytes(48 * 110), [0, 48 * 110], 48)
+    log.sync(slot)
+    seen = 0
+    for s in range(2, 64):
+        at = 24
+        while nor.cells[s * 4096] == 0x4C and at < 4064 - 24 and half(nor.cells, s * 4096 + at + 18) < 0xFFFF:
+            header = nor.cells[s * 4096 + at :][:24]
+            done, here, size = half(header, 16) * 8, half(header, 18) * 8, half(header, 20) * 8
+            assert at % 8 == done % 48 == 0
+            assert here % 48 == 0 or done + here == size
+            seen += 1
+            at += 24 + here
+    assert seen > 20
+
+
+def test_what_is_worn_evenly() -> None:
+    """Rewritten 640 times: the most worn sector has been erased at most 10 times more than the least worn."""
+    nor, log = made(66, 3840)
+    slot = log.begin(1)
+    log.put(slot, 0, bytes(3840), [0, 3840])
+    for _ in range(640):
+        steps(log)
+        log.put(slot, 0, bytes(3840), [0, 3840])
+    wear = nor.wear[2:]
+    assert max(wear) - min(wear) <= 1
+    assert sum(wear) <= 645
+    assert max(nor.wear[:2]) <= 2
+
+
+def test_full() -> None:
+    """Refused with numbers, nothing changed; when something is closed the same record fits."""
+    nor, log = made(32, slots=2)
+    one, two = log.begin(1), log.begin(2)
+    kept = told(log, one, INT8, 3)
+    with pytest.raises(NoRoom, match="sectors"):
+        told(log, two, INT8, 40)
+    count = log.count[two]
+    before = bytes(nor.cells)
+    with pytest.raises(NoRoom):
+        log.put(two, count, bytes(INT8), [0, INT8])
+    assert bytes(nor.cells) == before
+    assert log.count[two] == count
+    log.close(two)
+    two = log.begin(3)
+    told(log, two, INT8, 3)
+    log.sync(one)
+    assert read(log, one) == kept
+    assert read(fresh(nor, slots=2), one) == kept
+
+
+def test_records_left_out() -> None:
+    """Of the begin and of the end; a later start finds the same."""
+    nor, log = made(64)
+    slot = log.begin(1)
+    data = told(log, slot, INT8, 8)
+    log.truncate(slot, 5)
+    log.trim(slot, 2)
+    data = data[2:5] + told(log, slot, INT8, 1, 99)
+    log.sync(slot)
+    assert read(log, slot) == data
+    log = fresh(nor)
+    assert (log.base[slot], log.count[slot]) == (2, 6)
+    assert read(log, slot) == data
+
+
+def test_a_number_goes_round() -> None:
+    nor, log = made(64, number=(1 << 30) - 60)
+    slot = log.begin(1)
+    told(log, slot, INT8, 20)
+    data = [bytes([i]) * INT8 for i in range(20)]
+    for i in range(20):
+        steps(log)
+        log.put(slot, i, data[i], [0, INT8])
+    log.sync(slot)
+    assert log.number < 1000 or log.number > 4096
+    assert read(fresh(nor), slot) == data
+
+
+def test_what_is_refused() -> None:
+    nor = Nor(64)
+    log = FlashLog(nor, INT8)
+    with pytest.raises(BadArgument, match="no log"):
+        open_log(log)
+    nor.cells[50 * 4096 + 77] = 3
+    with pytest.raises(BadArgument, match="neither blank nor a log"):
+        format_log(log)
+    nor.cells[50 * 4096 + 77] = 255
+    format_log(log)
+    with pytest.raises(BadArgument, match="8 slots"):
+        open_log(FlashLog(nor, INT8, slots=3))
+    nor.cells[4] = 2  # of another version, its CRC right
+    nor.cells[252:256] = __import__("zlib").crc32(nor.cells[:252]).to_bytes(4, "little")
+    with pytest.raises(BadArgument, match="version 2"):
+        open_log(log)
+    with pytest.raises(NoRoom, match="needed"):
+        FlashLog(Nor(8), INT8)
+
+
+def test_nothing_before_the_steps_of_a_start() -> None:
+    nor, log = made(64)
+    log = open_log(FlashLog(nor, INT8, slots=1, blocks=256))
+    with pytest.raises(StepError, match="step"):
+        log.begin(1)
+
+
+def test_a_flipped_bit_is_a_miss() -> None:
+    """Never other bytes; the rest is unharmed."""
+    nor, log = made(64)
+    slot = log.begin(1)
+    data = told(log, slot, INT8, 6)
+    log.sync(slot)
+    for at in range(2 * 4096 + 24, 4 * 4096, 997):
+        nor.cells[at] ^= 1
+        found = read(log, slot)
+        wrong = [i for i in range(6) if found[i] != data[i]]
+        assert all(found[i] == b"" for i in wrong)
+        assert len(wrong) <= 1
+        nor.cells[at] ^= 1
+    assert log.misses > 3
+
+
+def test_on_a_device(upy: Any) -> None:
+    """Nothing is allocated by put, read and step; the flash is that which CPython leaves."""
+    told_there = json.loads(upy.run(DEVICE / "flash_log.py"))
+    assert told_there["wrong"] == 0
+    assert told_there["count"] == 24
+    for name, counted in told_there["allocated"].items():
+        assert counted == [0] * 24, name
+
+
+def test_cuts() -> None:
+    """A sample of `kvlab powercut`."""
+    outcome = Cuts(Plan(64, INT8, every=331, whole=1)).run()
+    assert outcome.violations == []
+    assert outcome.cuts > 30
+    assert outcome.second_cuts > 30
+    assert outcome.operations == 500
+    assert all(outcome.states[name] for name in ("wrapped", "full", "closed"))
+    assert outcome.write_amplification <= 1.3
+    assert set(outcome.cuts_by_kind) <= set(KINDS)

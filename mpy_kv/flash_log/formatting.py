@@ -1,0 +1,50 @@
+"""Makes an empty log of a region."""
+
+from ..errors import BadArgument
+from .log import PAGE, SECTOR, SUPERBLOCKS
+
+_STARTS = (b"MKVS",)
+
+
+def format_log(log, number=1, force=False):
+    """Erase what is not blank and write the first superblock; then open_log(log).
+
+    BadArgument where the region holds bytes that are no log's, unless `force`. Sectors that read blank are
+    not erased; log.feed is called before each that is. number: of the first operation.
+    """
+    if not force and not _is_log(log) and not is_blank(log):
+        raise BadArgument("the region is neither blank nor a log: nothing was erased")
+    log.reset()
+    for s in range(SUPERBLOCKS, log.sectors):
+        if not _blank(log, s):
+            log.erase(s)
+    for s in range(SUPERBLOCKS):
+        log.erase_superblock(s)
+    log.number = number - 1
+    log._write_superblock(0)
+    log.reset()
+
+
+def _is_log(log):
+    for s in range(SUPERBLOCKS):
+        if log._read(s, 0, log._views[1]) and bytes(log._chunk[:4]) in _STARTS:
+            return True
+    return False
+
+
+def is_blank(log):
+    """Whether every byte of the region reads as erased."""
+    for s in range(log.sectors):
+        if not _blank(log, s):
+            return False
+    return True
+
+
+def _blank(log, s):
+    for at in range(0, SECTOR, PAGE):
+        if not log._read(s, at, log._views[PAGE // 8]):
+            return False
+        for byte in log._chunk:
+            if byte != 255:
+                return False
+    return True
