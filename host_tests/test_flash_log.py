@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from known_cases import DEVICE
 
+from kvlab.powercut.breaks import BREAKS
 from kvlab.powercut.cuts import KINDS, Cuts, Plan
 from kvlab.powercut.flash import Nor
 from mpy_kv.errors import BadArgument, NoRoom, StepError
 from mpy_kv.flash_log import FlashLog
 from mpy_kv.flash_log.formatting import format_log
 from mpy_kv.flash_log.opening import open_log
+
+SPEC = Path(__file__).parents[1] / "docs" / "SPEC.md"
 
 INT8 = 5440  # bytes of 16 tokens of the stories' model, codes and scales
 INT4 = 3560
@@ -222,3 +227,52 @@ def test_cuts() -> None:
     assert all(outcome.states[name] for name in ("wrapped", "full", "closed"))
     assert outcome.write_amplification <= 1.3
     assert set(outcome.cuts_by_kind) <= set(KINDS)
+
+
+def test_worked_example_of_the_format() -> None:
+    """What the code writes is what docs/SPEC.md shows."""
+    nor = Nor(16)
+    format_log(FlashLog(nor, 24, slots=2, blocks=8))
+    log = open_log(FlashLog(nor, 24, slots=2, blocks=8))
+    steps(log)
+    slot = log.begin(0x1234)
+    log.put(slot, 0, bytes(range(16)), [0, 16])
+    log.put(slot, 1, bytes(range(16, 32)), [0, 16, -1, 8])
+    log.sync(slot)
+    for part in ("begin", "end"):
+        (dump,) = re.findall(rf"```text flash-log-{part}\n(.*?)```", SPEC.read_text(), re.DOTALL)
+        for line in dump.splitlines():
+            found = re.fullmatch(r"([0-9a-f]+): ((?:[0-9a-f]{4} ?)+).*", line)
+            assert found is not None
+            at, words = found.groups()
+            assert nor.cells[int(at, 16) :][:16] == bytes.fromhex(words), at
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_without_a_safeguard(name: str) -> None:
+    """Each of them is needed: without it a cut does harm, which is found."""
+    kinds = {
+        "superblock-alternation": ("superblock",),
+        "last-close": ("summary",),
+        "erase-record": ("erase",),
+    }
+    plan = Plan(64, INT8, every=1, whole=0, broken=name, most_violations=1, kinds=kinds.get(name, ()))
+    assert len(Cuts(plan).run().violations) == 1
+
+
+def test_the_command(kvlab: Any, tmp_path: Path) -> None:
+    path = tmp_path / "cuts.json"
+    status, out, err = kvlab("powercut", "--board", "rp2040", "--operations", 40, "--json", path)
+    figures = json.loads(path.read_text())
+    assert (status, err) == (0, "")
+    assert figures["violations"] == 0
+    assert figures["cuts"] > 10
+    assert figures["irq_off_us"] == 400_000
+    assert figures["lifetime_tokens"] > 1e8
+    assert "Raspberry Pi Pico" in out
+    status, _, err = kvlab("powercut", "--break", "crc", "--operations", 60)
+    assert status == 1
+    assert "seed 1" in err
+    status, _, err = kvlab("powercut", "--break", "crv")
+    assert status == 2
+    assert "crc" in err

@@ -108,6 +108,7 @@ class FlashLog:
                 unit="sectors",
             )
         self.feed = feed
+        self.distrusted = []  # (slot, record) that was something else when a start read it again
         self.owner = bytearray(self.sectors)
         self.wear = bytearray(self.sectors)  # above the floor
         self.live = bytearray(self.sectors)  # 64 bytes, rounded up, of fragments of current records

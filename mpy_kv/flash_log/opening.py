@@ -25,7 +25,7 @@ _FOOT_AT = 4064
 _ENTRY = 8
 _SUPER = b"MKVS"
 # Numbers that a start leaves out: what a cut has torn may have taken some of them.
-_SKIP = 1 << 12
+_SKIP = 64
 _ABSENT = -1
 
 
@@ -52,7 +52,7 @@ def open_log(log):
     for _, s in in_doubt:
         _walk(log, s)
     for place, slot, record in [each for each in unfinished if each]:
-        if is_whole(log, place, record):
+        if (slot, record) not in log.distrusted and is_whole(log, place, record):
             enter(log, slot, record, place)
             log.again.append((slot, record))
         elif log._entry(slot, record):
@@ -258,7 +258,7 @@ def _walk(log, s):
         number, record = word(header, 4), word(header, 8)
         if newer(number, log.number):
             log.number = number
-        if done == 0 and here == size:
+        if done == 0 and here == size and (slot, record) not in log.distrusted:
             enter(log, slot, record, s << 9 | at >> 3)
         at += _HEAD + here
 

@@ -38,6 +38,7 @@ def step(log):
     else:
         log.write_superblock()
         log.recovery = None
+        log.distrusted = []
         for slot in range(log.slots):
             log._settle(slot)
     return True
@@ -70,7 +71,12 @@ def _mend(log):
             record = log.again[i][1]
             log.again.pop(i)
             if not _copy(log, slot, record):
-                _anew(log)
+                if (slot, record) in log.distrusted:
+                    _give_up(log, slot, record)
+                else:
+                    # It was being written: what is kept reads the same each time.
+                    log.distrusted.append((slot, record))
+                    _anew(log)
             return
     if log.open[slot]:
         log.finish(slot, 0)
@@ -156,6 +162,12 @@ def _anew(log):
     open_log(log)
 
 
+def _give_up(log, slot, record):
+    log.misses += 1
+    log._discount(slot, log._entry(slot, record))
+    log.index[log.first[slot] + record - log.base[slot]] = 0
+
+
 def rewrite(log, slot, record):
     """Write the current version of a record once more, as the newest; one that cannot be read is given up."""
     place = log._entry(slot, record)
@@ -163,9 +175,7 @@ def rewrite(log, slot, record):
         return
     size = log._load(place, record, None, 0, 0)
     if size < 0:
-        log.misses += 1
-        log._discount(slot, place)
-        log.index[log.first[slot] + record - log.base[slot]] = 0
+        _give_up(log, slot, record)
         return
     log._read(place >> 9, (place & 511) << 3, log._header_view)
     log.copied_bytes += size

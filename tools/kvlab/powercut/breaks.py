@@ -18,11 +18,15 @@ class _NoCRC(_Log):
 
 
 class _Order(_Log):
-    """What a record replaces is given up before the record is kept."""
+    """What a record replaces is given up, and erased, before the record is kept."""
 
     def _discount(self, slot: int, place: int) -> None:
         super()._discount(slot, place)
-        self._settle(slot)
+        for s in range(device.SUPERBLOCKS, self.sectors):
+            if self.owner[s] == slot and not self.live[s] and s != self.open[slot]:
+                self.erase(s)
+                self.owner[s] = device.READY
+                self.ready += 1
 
 
 class _OneSuperblock(_Log):

@@ -32,6 +32,7 @@ class Plan:
     operations: int = 500
     every: int = 1
     whole: int = 50
+    kinds: tuple[str, ...] = ()  # only cuts in these; none: in all
     seed: int = 1
     broken: str | None = None
     most_violations: int = 20
@@ -117,8 +118,10 @@ class Cuts:
         self._seen += 1
         if self._seen % self.plan.every:
             return
-        self.progress()
         of = kind_of(kind, sector, offset, data)
+        if self.plan.kinds and of not in self.plan.kinds:
+            return
+        self.progress()
         torn = self._nor.copy(self._seen * 7919 + self.plan.seed)
         if kind == "erase":
             torn.cut_erase(sector)

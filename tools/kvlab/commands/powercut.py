@@ -1,0 +1,149 @@
+"""`kvlab powercut`: the power cut in every operation of the flash log, and what is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commandline.errors import BadInput, FellShort, did_you_mean
+from kvlab import options, output
+from kvlab.boards import Board
+
+if TYPE_CHECKING:
+    from kvlab.powercut.cuts import Outcome, Plan
+
+# Of the workload: small enough to go round and to be full.
+SECTORS = 64
+RECORD_TOKENS = 16
+SAMPLE = 47
+
+
+def _broken(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
+    from kvlab.powercut.breaks import BREAKS
+
+    if name is not None and name not in BREAKS:
+        hint = did_you_mean(name, BREAKS) or f"; safeguards: {', '.join(BREAKS)}"
+        raise BadInput(f"--break {name}: no such safeguard{hint}")
+    return name
+
+
+@click.command(
+    epilog="""Examples:
+
+\b
+  kvlab powercut --board rp2040
+  kvlab powercut --board rp2040 --all --json out/powercut.json
+  kvlab powercut --break torn-page
+"""
+)
+@options.board_option
+@click.option(
+    "--operations",
+    type=click.IntRange(2, 100_000),
+    default=500,
+    show_default=True,
+    metavar="OPERATIONS",
+    help="Of the workload: records put, sequences closed.",
+)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help=f"Cut every operation on the flash, not one of {SAMPLE}; some minutes.",
+)
+@click.option(
+    "--break",
+    "broken",
+    metavar="NAME",
+    callback=_broken,
+    help="Take one safeguard of the log away: violations are found, and the exit status is 1.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(1, (1 << 30) - 1),
+    default=1,
+    show_default=True,
+    metavar="SEED",
+    help="Of the workload and of what cuts leave.",
+)
+@output.json_option
+def command(
+    board: Board, operations: int, every: bool, broken: str | None, seed: int, json_path: Path | None
+) -> None:
+    """Cut the power in the operations of a flash log, let it recover, cut it again there, and compare.
+
+    After each cut every record must be its old or its new version to the bit, what was told to be kept must
+    be there, and another start must find the same. Exit status: 0 so it is, 1 it is not.
+    """
+    from kvlab.powercut.cuts import Cuts, Plan
+
+    if board.emulated:
+        raise BadInput(f"--board {board.name}: its flash cannot be written: choose another")
+    plan = Plan(
+        SECTORS,
+        record_bytes(),
+        operations,
+        every=1 if every or broken else SAMPLE,
+        seed=seed,
+        broken=broken,
+    )
+    with output.waiting("Cutting the power ..."):
+        outcome = Cuts(plan).run()
+    figures = figures_of(board, plan, outcome)
+    show(board, outcome, figures)
+    if json_path is not None:
+        output.write_json(json_path, figures)
+    if outcome.violations:
+        raise FellShort(f"{outcome.violations[0]}; seed {seed}")
+
+
+def record_bytes() -> int:
+    """Of a block of the stories' model: 16 tokens in int8."""
+    from mpy_kv import Geometry
+
+    return RECORD_TOKENS * int(Geometry(5, 8, 4, 8).token_bytes())
+
+
+def figures_of(board: Board, plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    from kvlab.powercut.cuts import KINDS, STATES
+
+    flash = {name: board.facts[f"flash.{name}"].value for name in ("sector_erase_us", "page_program_us")}
+    cycles = board.facts["flash.endurance_cycles"].value
+    sectors = board.machine.flash_bytes // board.machine.flash_erase_bytes
+    a_token = plan.record_bytes / RECORD_TOKENS
+    lifetime = sectors * cycles * board.machine.flash_erase_bytes / (a_token * outcome.write_amplification)
+    return {
+        "operations": outcome.operations,
+        "cuts": outcome.cuts,
+        "second_cuts": outcome.second_cuts,
+        "cuts_by_kind": {kind: outcome.cuts_by_kind[kind] for kind in KINDS},
+        "states": {state: outcome.states[state] for state in STATES},
+        "violations": len(outcome.violations),
+        "write_amplification": outcome.write_amplification,
+        "wear": {"least": outcome.wear[0], "most": outcome.wear[1]},
+        "lifetime_tokens": int(lifetime),
+        "irq_off_us": max(flash.values()),
+    }
+
+
+def show(board: Board, outcome: Outcome, figures: dict[str, Any]) -> None:
+    kinds = ", ".join(f"{count:,} in {kind}" for kind, count in figures["cuts_by_kind"].items())
+    states = ", ".join(f"{count:,} {state}" for state, count in figures["states"].items())
+    days = figures["lifetime_tokens"] / (24 * 3600 * 10)
+    rows = [
+        ("board", f"{board.title} ({board.name})"),
+        ("operations of the workload", f"{outcome.operations:,}"),
+        ("cuts", f"{outcome.cuts:,}, and {outcome.second_cuts:,} more in their recovery"),
+        ("by kind", kinds),
+        ("with the log", states),
+        ("violations", f"{len(outcome.violations):,}"),
+        ("bytes programmed for one put", f"{outcome.write_amplification:.3f}"),
+        ("erases of a sector", f"{outcome.wear[0]} to {outcome.wear[1]}"),
+        ("lifetime of all the storage", f"{figures['lifetime_tokens']:,} tokens, {days:,.0f} days of 10/s"),
+        ("longest time without interrupts", f"{figures['irq_off_us']:,} us, an erase"),
+    ]
+    output.table("Power cuts", rows)
+    for says in outcome.violations[:5]:
+        click.echo(says)
