@@ -20,7 +20,7 @@ def format_log(log, number=1, force=False):
             log.erase(s)
     for s in range(SUPERBLOCKS):
         log.erase_superblock(s)
-    log.number = number - 1
+    log.number = log.since = number - 1
     log._write_superblock(0)
     log.reset()
 

@@ -141,11 +141,11 @@ class FlashLog:
 
     def reset(self):
         """Know nothing of the flash. For a start."""
-        for i in range(self.sectors):
-            self.owner[i] = _FREE if i >= SUPERBLOCKS else FIXED
-            self.wear[i] = self.live[i] = self.copied[i] = 0
-        for i in range(len(self.index)):
-            self.index[i] = 0
+        fill(self.owner, 0, self.sectors, _FREE)
+        fill(self.owner, 0, SUPERBLOCKS, FIXED)
+        for of in (self.wear, self.live, self.copied):
+            fill(of, 0, self.sectors, 0)
+        self._forget_records()
         for i in range(self.slots):
             for of in (self.generation, self.identity, self.first, self.base, self.count, self.open):
                 of[i] = 0
@@ -153,6 +153,8 @@ class FlashLog:
                 of[i] = 0
         self.first[self.slots] = 0
         self.number = 0
+        self.since = 0  # number at which the last start had mended all
+        self.session = 0  # of this start: another than that of the one before, mod 256
         self.floor = 0
         self.free = self.sectors - SUPERBLOCKS
         self.ready = 0
@@ -178,6 +180,14 @@ class FlashLog:
         self._buffer = self._runs = None  # where a record's bytes come from
         self._run = self._used = 0
         fill(self._page, 0, PAGE, 255)
+
+    @micropython.native
+    def _forget_records(self):
+        index = self.index
+        i = self.blocks + 1
+        while i:
+            i -= 1
+            index[i] = 0
 
     # Asking
 
@@ -514,6 +524,7 @@ class FlashLog:
         put_word(header, 0, (OPENED if self.recovery is None else COPIED) | VERSION << 8 | slot << 16)
         put_word(header, 4, self._next())
         put_word(header, 8, self.floor + self.wear[s])
+        header[11] = self.session
         put_word(header, 12, self.generation[slot])
         put_word(header, 16, self.identity[slot])
         begin(self._crc)
@@ -554,6 +565,7 @@ class FlashLog:
         put_word(foot, 0, (CLOSED_COPIES if self.copied[s] else CLOSED) | VERSION << 8 | slot << 16)
         put_word(foot, 4, self._next())
         put_word(foot, 8, self.floor + self.wear[s])
+        foot[11] = self.session
         put_word(foot, 12, self.generation[slot])
         put_word(foot, 16, self.identity[slot])
         put_half(foot, 20, self.entries[slot])
@@ -750,6 +762,7 @@ class FlashLog:
         put_word(page, 8, self._next())
         put_word(page, 12, self.sectors)
         put_word(page, 16, self.floor)
+        put_word(page, 20, self.since)
         for i in range(self.slots):
             put_word(page, 24 + 4 * i, self.generation[i])
         begin(self._crc)

@@ -3,7 +3,13 @@
 One read a closed sector: its last bytes are the summary. Of sectors in doubt every fragment is checked.
 """
 
+try:
+    import micropython
+except ImportError:
+    from .. import cpython as micropython
+
 from ..errors import BadArgument
+from ..port import ints
 from .log import (
     CLOSED,
     CLOSED_COPIES,
@@ -17,7 +23,7 @@ from .log import (
     newer,
     units,
 )
-from .words import begin, copy, crc, half, widen, word
+from .words import begin, copy, crc, foot, half, widen, word
 
 _HEAD = 24
 _FOOT = 32
@@ -35,21 +41,20 @@ def open_log(log):
     What is found of sectors in doubt is so for now: recovery reads them again.
     """
     log.reset()
-    highest = _superblocks(log)
-    in_doubt, erase = _sectors(log, highest)
-    log.doubtful = [s for _, s in in_doubt]
-    # First what is certain, so that sectors that hold nothing of it are free.
     log.losers = []
-    tails = _closed(log)
-    unfinished = [_part_of(log, i % log.slots, tails[i]) for i in range(2 * log.slots)]
+    # First what is certain, so that sectors that hold nothing of it are free.
+    scan = _Scan(log, _superblocks(log))
+    scan.run()
+    log.doubtful = scan.in_doubt
+    unfinished = [_part_of(log, i % log.slots, scan.tails[i]) for i in range(2 * log.slots)]
     for slot in range(log.slots):
         if log.used[slot]:
-            _bounds(log, slot, tails)
+            _bounds(log, slot, scan.tails)
     _discount(log)
     for slot in range(log.slots):
         log._settle(slot)
     # Then what the cut has left in doubt: what it replaces stays until the copy is closed.
-    for _, s in in_doubt:
+    for s in log.doubtful:
         _walk(log, s)
     for place, slot, record in [each for each in unfinished if each]:
         if (slot, record) not in log.distrusted and is_whole(log, place, record):
@@ -60,84 +65,214 @@ def open_log(log):
             log.again.append((slot, record))
     for slot in range(log.slots):
         if log.used[slot]:
-            _bounds(log, slot, tails)
+            _bounds(log, slot, scan.tails)
     _discount(log)
     log.losers = None
     # By the index alone: what is read of a sector in doubt may be something else each time.
-    for slot in range(log.slots):
-        for record in range(log.base[slot], log.count[slot]):
-            place = log._entry(slot, record)
-            if place and place >> 9 in log.doubtful and (slot, record) not in log.again:
-                log.again.append((slot, record))
+    if log.doubtful:
+        for slot in range(log.slots):
+            for record in range(log.base[slot], log.count[slot]):
+                place = log._entry(slot, record)
+                if place and place >> 9 in log.doubtful and (slot, record) not in log.again:
+                    log.again.append((slot, record))
     log.number = (log.number + _SKIP) & 0x3FFFFFFF
     for slot in range(log.slots):
         log.last[slot] = log.safe[slot] = log.number
-    log.recovery = [erase, 0]
+    log.recovery = [scan.erase, 0]
     log.opened = True
     return log
 
 
-def _sectors(log, highest):
-    """Owner and wear of each sector. Returns those in doubt, as (number, sector) in order, and those that are
-    left of a start that was cut."""
-    last = 0  # closed sector with the highest number of all; 0 where something else has it
-    in_doubt = []
-    erase = []
-    most = 0
-    unknown = []
-    for s in range(SUPERBLOCKS, log.sectors):
-        kind = CLOSED
-        buf = log._foot
-        if _foot(log, s) < 0:
-            kind = _head(log, s)
-            buf = log._header
+class _Scan:
+    """Owner and wear of each sector, and the records that begin in closed ones.
+
+    in_doubt: sectors, oldest first. erase: left of a start that was cut. tails: of each slot the sector
+    closed last, then of each the one that a start closed last: a cut may have left the record at the end
+    of either. The sector closed last of all is in doubt where nothing that was done later by the same
+    start, or by one that had mended all, tells that its foot was finished.
+    """
+
+    def __init__(self, log, number):
+        self.log = log
+        self.highest = number  # of what was done when all was mended
+        self.last = 0  # closed sector that has it; 0: something else has
+        self.held = bytearray(64)  # its summary: whether it is in doubt is known in the end
+        self.held_entries = 0
+        self.doubts = []  # (number, sector)
+        self.erase = []
+        self.tails = [0] * (2 * log.slots)
+        self.numbers = [0] * (2 * log.slots)
+        self.of_starts = {}  # session: number and closed sector of the last that a start did that was cut
+        self.late = []  # closed by such a start
+        self.foot = ints([], 9)
+
+    def run(self):
+        log = self.log
+        unknown = []
+        most = 0
+        view = log._views[8]
+        for s in range(SUPERBLOCKS, log.sectors):
+            n = -1
+            if log._read(s, SECTOR - 64, view):
+                n = foot(log._chunk, self.foot, log._crc)
+                if n < -1:
+                    n = -1 - n if _foot(log, s) == -1 - n else -1
+                    log._read(s, SECTOR - 64, view)
+            if n > 0:
+                worn = self._closed(s, n)
+            else:
+                worn = self._not_closed(s)
+            if worn < 0:
+                unknown.append(s)
+            else:
+                worn -= log.floor
+                if worn > 0:
+                    log.wear[s] = min(255, worn)
+                    most = max(most, log.wear[s])
+        for s in unknown:
+            log.wear[s] = most
+        self._end()
+
+    @micropython.native
+    def _closed(self, s, n):
+        """A closed sector with n entries; its wear."""
+        log = self.log
+        f = self.foot
+        slot = f[1]
+        number = f[2]
+        if slot >= log.slots:
+            return f[3]
+        current = is_current(log, slot, f[5])
+        if f[0] == CLOSED:
+            if newer(number, self.highest):
+                # The one held until now is certain: something was done later.
+                self._release(s)
+                self.highest = number
+                self.last = s
+                if current:
+                    self._take(s, slot, f[6])
+                    copy(self.held, log._chunk, 0, 0, 64)
+                    self.held_entries = n
+                return f[3]
+        elif newer(number, log.since):
+            self._of_start(f[4], number, s)
+            if current:
+                self._take(s, slot, f[6])
+                self.late.append(s)
+            return f[3]
+        if current:
+            self._take(s, slot, f[6])
+            self._enter(s, n, log._chunk)
+        return f[3]
+
+    def _not_closed(self, s):
+        """A sector without a foot; its wear, -1: unknown."""
+        log = self.log
+        kind = _head(log, s)
         if kind == _ABSENT:
-            unknown.append(s)
-            continue
-        log.wear[s] = min(255, max(0, word(buf, 8) - log.floor))
-        most = max(most, log.wear[s])
-        number = word(buf, 4)
-        if newer(number, highest):
-            highest, last = number, s if kind == CLOSED else 0
-        slot = half(buf, 2)
-        if slot >= log.slots or not is_current(log, slot, word(buf, 12)):
-            continue
+            return -1
+        header = log._header
+        number = word(header, 4)
+        slot = half(header, 2)
+        worn = word(header, 8) & 0xFFFFFF
+        if not newer(number, log.since):
+            return worn  # of before a start that had mended all: what it held was given up then
         if kind == COPIED:
-            erase.append(s)
-            continue
+            self._of_start(header[11], number, 0)
+        elif newer(number, self.highest):
+            self._release(s)
+            self.highest = number
+            self.last = 0
+        if slot < log.slots and is_current(log, slot, word(header, 12)):
+            if kind == COPIED:
+                self.erase.append(s)
+            else:
+                self._take(s, slot, word(header, 16))
+                self.doubts.append((number, s))
+        return worn
+
+    @micropython.native
+    def _take(self, s, slot, identity):
+        log = self.log
         log.owner[s] = slot
         log.used[slot] = 1
-        log.identity[slot] = word(buf, 16)
+        log.identity[slot] = identity
         log.free -= 1
-        if kind == OPENED:
-            in_doubt.append((number, s))
-    for s in unknown:
-        log.wear[s] = most
-    log.number = highest
-    if last and log.owner[last] < log.slots and last_is_doubtful(log):
-        in_doubt.append((highest, last))
-    in_doubt.sort()
-    return in_doubt, erase
 
+    def _of_start(self, session, number, closed):
+        had = self.of_starts.get(session)
+        if had is None or newer(number, had[0]):
+            self.of_starts[session] = (number, closed)
+        if newer(number, self.log.number):
+            self.log.number = number
 
-def _closed(log):
-    """Enter the records that begin in closed sectors. Returns of each slot the sector closed last, then of
-    each the one that a start closed last: a cut may have left the record at the end of either."""
-    tails = [0] * (2 * log.slots)
-    numbers = [0] * (2 * log.slots)
-    for s in range(SUPERBLOCKS, log.sectors):
-        slot = log.owner[s]
-        if slot >= log.slots or s in log.doubtful:
-            continue
-        entries = _foot(log, s)
-        if entries < 0:
-            continue  # it was read a moment ago: weak, so it was not the sector closed last that is
-        number = word(log._foot, 4)
-        by = slot if log._foot[0] == CLOSED else log.slots + slot
-        if not tails[by] or newer(number, numbers[by]):
-            tails[by], numbers[by] = s, number
-        _entries(log, slot, s, entries)
-    return tails
+    @micropython.native
+    def _release(self, s):
+        """Enter what is held; then the summary of s is at hand again."""
+        log = self.log
+        n = self.held_entries
+        if n:
+            self.held_entries = 0
+            foot(self.held, self.foot, log._crc)
+            self._enter(self.last, n, self.held)
+            if n > 4:
+                log._read(s, SECTOR - 64, log._views[8])
+            foot(log._chunk, self.foot, log._crc)
+
+    @micropython.native
+    def _enter(self, s, n, chunk):
+        """The records that begin in a sector, by its summary."""
+        log = self.log
+        f = self.foot
+        slot = f[1]
+        by = slot if f[0] == CLOSED else log.slots + slot
+        number = f[2]
+        if not self.tails[by] or newer(number, self.numbers[by]):
+            self.tails[by] = s
+            self.numbers[by] = number
+        end = f[7]
+        if n > 4:
+            _entries(log, slot, s, n, end)
+            return
+        live = 0
+        begun = 0
+        at = 32 - _ENTRY * n
+        while at < 32:
+            offset = half(chunk, at + 4)
+            if begun:
+                live += units((offset << 3) - begun - _HEAD)
+            begun = offset << 3
+            if not half(chunk, at + 6):
+                enter(log, slot, word(chunk, at), s << 9 | offset)
+            at += _ENTRY
+        log.live[s] = (log.live[s] + live + units(end - begun - _HEAD)) & 255
+
+    def _end(self):
+        """What was held, and what starts did that were cut."""
+        log = self.log
+        sessions = [session for session in self.of_starts]
+        log.session = (max(sessions) + 1) & 255 if sessions else 0
+        while log.session in sessions:
+            log.session = (log.session + 1) & 255
+        if newer(self.highest, log.number):
+            log.number = self.highest
+        if self.held_entries:
+            if last_is_doubtful(log):
+                self.doubts.append((self.highest, self.last))
+            else:
+                self._release(self.last)
+        for number, closed in self.of_starts.values():
+            if closed and log.owner[closed] < log.slots and last_is_doubtful(log):
+                self.doubts.append((number, closed))
+        self.doubts.sort()
+        self.in_doubt = [s for _, s in self.doubts]
+        for s in self.late:
+            if s not in self.in_doubt and log._read(s, SECTOR - 64, log._views[8]):
+                n = foot(log._chunk, self.foot, log._crc)
+                if n < -1:
+                    n = -1 - n
+                if n > 0:
+                    self._enter(s, n, log._chunk)
 
 
 def _discount(log):
@@ -176,6 +311,7 @@ def _superblocks(log):
                 number = word(chunk, 8)
                 log.super = sector
                 log.floor = word(chunk, 16)
+                log.since = word(chunk, 20)
                 for i in range(log.slots):
                     log.generation[i] = word(chunk, 24 + 4 * i)
     if not found:
@@ -223,10 +359,9 @@ def _foot(log, s):
     return entries if log._right(log._foot, _FOOT - 4) else -1
 
 
-def _entries(log, slot, s, entries):
-    """Enter the records that begin in a closed sector."""
+def _entries(log, slot, s, entries, end):
+    """Enter the records that begin in a closed sector with more than fit the last 64 bytes."""
     at = _FOOT_AT - _ENTRY * entries
-    end = half(log._foot, 22) << 3
     live = 0
     begun = 0
     while at < _FOOT_AT:
@@ -273,18 +408,15 @@ def _part_of(log, slot, tail):
     place = log._entry(slot, record)
     if not place:
         return None
-    doubtful = log.doubtful
     if is_whole(log, place, record, False):
         return None
-    limit = number_at(log, place)
-    best = 0
-    for s in range(SUPERBLOCKS, log.sectors):
-        if log.owner[s] == slot and s not in doubtful:
-            for at in _beginnings(log, s, record):
-                number = number_at(log, at)
-                if newer(limit, number) and (not best or newer(number, number_at(log, best))):
-                    if is_whole(log, at, record, False):
-                        best = at
+    best = number = 0
+    for each, other in log.losers:
+        if each == slot and other >> 9 not in log.doubtful:
+            its = number_at(log, other)
+            if word(log._header, 8) == record and (not best or newer(its, number)):
+                if is_whole(log, other, record, False):
+                    best, number = other, its
     log.index[log.first[slot] + record - log.base[slot]] = best
     log.losers = [each for each in log.losers if each != (slot, best)]
     return place, slot, record
@@ -300,6 +432,7 @@ def last_is_doubtful(log):
     return True
 
 
+@micropython.native
 def enter(log, slot, record, place):
     """Take the record that begins at `place` for the current one, unless a newer is known."""
     if log.first[slot] == log.first[slot + 1]:
@@ -394,22 +527,6 @@ def _leave_out(log, slot, i):
     if log.index[i]:
         log.losers.append((slot, log.index[i]))
     log._shrink(i, slot)
-
-
-def _beginnings(log, s, record):
-    """Where fragments stand in a closed sector that begin that record."""
-    found = []
-    entries = _foot(log, s)
-    at = _FOOT_AT - _ENTRY * entries
-    while entries >= 0 and at < _FOOT_AT:
-        n = min(PAGE, _FOOT_AT - at)
-        if not log._read(s, at, log._views[n >> 3]):
-            break
-        for i in range(0, n, _ENTRY):
-            if not half(log._chunk, i + 6) and word(log._chunk, i) == record:
-                found.append(s << 9 | half(log._chunk, i + 4))
-        at += n
-    return found
 
 
 def _bounds(log, slot, tails, near=True):

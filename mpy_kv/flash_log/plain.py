@@ -78,3 +78,23 @@ def least_worn(owner, wear, start, what):
         if owner[i] == state and (best < 0 or wear[i] < wear[best]):
             best = i
     return best
+
+
+def foot(chunk, out, state):
+    """Read the last 64 bytes of a sector into `out`: kind, slot, number, wear, session, generation, identity,
+    end, next. How many entries, where the CRC is right; -1: no foot; -1 - n: of n entries, not all here."""
+    n = half(chunk, 52)
+    if chunk[32] not in (0x43, 0x44) or chunk[33] != 1 or n < 1 or n > 126:
+        return -1
+    out[0] = chunk[32]
+    out[1] = half(chunk, 34)
+    out[2] = word(chunk, 36)
+    out[3] = word(chunk, 40) & 0xFFFFFF
+    out[4] = chunk[43]
+    out[5] = word(chunk, 44)
+    out[6] = word(chunk, 48)
+    out[7] = half(chunk, 54) << 3
+    out[8] = word(chunk, 56)
+    if n > 4:
+        return -1 - n
+    return n if crc32(memoryview(chunk)[32 - 8 * n : 60]) == word(chunk, 60) else -1

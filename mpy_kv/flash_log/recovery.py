@@ -36,6 +36,7 @@ def step(log):
     elif log.doubtful or log.again or max(log.open):
         _mend(log)
     else:
+        log.since = log.number
         log.write_superblock()
         log.recovery = None
         log.distrusted = []

@@ -122,3 +122,39 @@ def least_worn(owner: ptr8, wear: ptr8, start: int, what: int) -> int:
         if start == sectors:
             start = 0
     return best
+
+
+@micropython.viper
+def foot(chunk: ptr8, out: ptr32, state: ptr32) -> int:
+    kind = int(chunk[32])
+    if kind != 0x43 and kind != 0x44:
+        return -1
+    n = int(chunk[52]) | int(chunk[53]) << 8
+    if int(chunk[33]) != 1 or n < 1 or n > 126:
+        return -1
+    out[0] = kind
+    out[1] = int(chunk[34]) | int(chunk[35]) << 8
+    out[2] = int(chunk[36]) | int(chunk[37]) << 8 | int(chunk[38]) << 16 | int(chunk[39]) << 24
+    out[3] = int(chunk[40]) | int(chunk[41]) << 8 | int(chunk[42]) << 16
+    out[4] = int(chunk[43])
+    out[5] = int(chunk[44]) | int(chunk[45]) << 8 | int(chunk[46]) << 16 | int(chunk[47]) << 24
+    out[6] = int(chunk[48]) | int(chunk[49]) << 8 | int(chunk[50]) << 16 | int(chunk[51]) << 24
+    out[7] = (int(chunk[54]) | int(chunk[55]) << 8) << 3
+    out[8] = int(chunk[56]) | int(chunk[57]) << 8 | int(chunk[58]) << 16 | int(chunk[59]) << 24
+    if n > 4:
+        return -1 - n
+    table = int(state) + 4
+    r = -1
+    i = 32 - (n << 3)
+    while i < 60:
+        r = r ^ int(chunk[i])
+        r = ((r >> 4) & 0x0FFFFFFF) ^ ptr32(table + ((r & 15) << 2))[0]
+        r = ((r >> 4) & 0x0FFFFFFF) ^ ptr32(table + ((r & 15) << 2))[0]
+        i += 1
+    r = r ^ -1
+    while i < 64:
+        if int(chunk[i]) != (r & 255):
+            return -1
+        r = r >> 8
+        i += 1
+    return n

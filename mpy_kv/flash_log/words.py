@@ -29,6 +29,7 @@ put_half = _names["put_half"]
 widen = _names["widen"]
 narrow = _names["narrow"]
 least_worn = _names["least_worn"]
+foot = _names["foot"]
 
 _how = ints([], 3)
 

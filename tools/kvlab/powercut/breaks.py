@@ -61,7 +61,7 @@ def _go_on(log: Any) -> None:
     log.again = []
     for s in log.doubtful:
         slot = log.owner[s]
-        if opening._foot(log, s) >= 0:
+        if opening._foot(log, s) > 0:
             continue
         at, n = 24, 0
         while at + 24 < 4064 and log._read(s, at, log._header_view):
