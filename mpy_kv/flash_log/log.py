@@ -109,9 +109,12 @@ class FlashLog:
             )
         self.feed = feed
         self.distrusted = []  # (slot, record) that was something else when a start read it again
-        self.owner = bytearray(self.sectors)
-        self.wear = bytearray(self.sectors)  # above the floor
-        self.live = bytearray(self.sectors)  # 64 bytes, rounded up, of fragments of current records
+        # By sector. wear: above the floor; live: 64 bytes, rounded up, of fragments of current records.
+        self.planes = bytearray(3 * self.sectors)
+        planes = memoryview(self.planes)
+        self.owner = planes[: self.sectors]
+        self.wear = planes[self.sectors : 2 * self.sectors]
+        self.live = planes[2 * self.sectors :]
         self.copied = bytearray(self.sectors)  # 1: this start has copied to it
         self.index = ints([], blocks + 1)  # by slot and record: sector << 9 | offset / 8; 0: absent
         self.generation = ints([], slots)

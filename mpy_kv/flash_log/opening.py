@@ -9,7 +9,6 @@ except ImportError:
     from .. import cpython as micropython
 
 from ..errors import BadArgument
-from ..port import ints
 from .log import (
     CLOSED,
     CLOSED_COPIES,
@@ -23,7 +22,8 @@ from .log import (
     newer,
     units,
 )
-from .words import begin, copy, crc, foot, half, widen, word
+from . import words
+from .words import begin, copy, crc, foot, half, new_scan, take, widen, word
 
 _HEAD = 24
 _FOOT = 32
@@ -33,6 +33,8 @@ _SUPER = b"MKVS"
 # Numbers that a start leaves out: what a cut has torn may have taken some of them.
 _SKIP = 64
 _ABSENT = -1
+_FREE = 255
+_LAST = 4032
 
 
 def open_log(log):
@@ -46,17 +48,22 @@ def open_log(log):
     scan = _Scan(log, _superblocks(log))
     scan.run()
     log.doubtful = scan.in_doubt
-    unfinished = [_part_of(log, i % log.slots, scan.tails[i]) for i in range(2 * log.slots)]
+    unfinished = []
+    for slot in range(log.slots):
+        _part_of(log, slot, scan.tails[slot], unfinished)
+    for slot, s in scan.copied:
+        _part_of(log, slot, s, unfinished)
     for slot in range(log.slots):
         if log.used[slot]:
-            _bounds(log, slot, scan.tails)
+            _bounds(log, slot, scan.tails[slot])
     _discount(log)
     for slot in range(log.slots):
-        log._settle(slot)
+        if log.dying:
+            log._settle(slot)
     # Then what the cut has left in doubt: what it replaces stays until the copy is closed.
     for s in log.doubtful:
         _walk(log, s)
-    for place, slot, record in [each for each in unfinished if each]:
+    for place, slot, record in unfinished:
         if (slot, record) not in log.distrusted and is_whole(log, place, record):
             enter(log, slot, record, place)
             log.again.append((slot, record))
@@ -65,16 +72,19 @@ def open_log(log):
             log.again.append((slot, record))
     for slot in range(log.slots):
         if log.used[slot]:
-            _bounds(log, slot, scan.tails)
+            _bounds(log, slot, scan.tails[slot])
     _discount(log)
     log.losers = None
     # By the index alone: what is read of a sector in doubt may be something else each time.
-    if log.doubtful:
-        for slot in range(log.slots):
-            for record in range(log.base[slot], log.count[slot]):
-                place = log._entry(slot, record)
-                if place and place >> 9 in log.doubtful and (slot, record) not in log.again:
-                    log.again.append((slot, record))
+    for s in log.doubtful:
+        slot = log.owner[s]
+        end = log.first[slot + 1]
+        i = words.next_in(log.index, log.first[slot], end, s)
+        while i < end:
+            each = (slot, log.base[slot] + i - log.first[slot])
+            if each not in log.again:
+                log.again.append(each)
+            i = words.next_in(log.index, i + 1, end, s)
     log.number = (log.number + _SKIP) & 0x3FFFFFFF
     for slot in range(log.slots):
         log.last[slot] = log.safe[slot] = log.number
@@ -87,192 +97,211 @@ class _Scan:
     """Owner and wear of each sector, and the records that begin in closed ones.
 
     in_doubt: sectors, oldest first. erase: left of a start that was cut. tails: of each slot the sector
-    closed last, then of each the one that a start closed last: a cut may have left the record at the end
-    of either. The sector closed last of all is in doubt where nothing that was done later by the same
-    start, or by one that had mended all, tells that its foot was finished.
+    closed last, at whose end a cut may have left a record. The sector closed last of all is in doubt where
+    nothing that was done later by the same start, or by one that had mended all, tells that its foot was
+    finished.
     """
 
     def __init__(self, log, number):
         self.log = log
-        self.highest = number  # of what was done when all was mended
-        self.last = 0  # closed sector that has it; 0: something else has
-        self.held = bytearray(64)  # its summary: whether it is in doubt is known in the end
-        self.held_entries = 0
+        self.out = new_scan(log.slots)
         self.doubts = []  # (number, sector)
         self.erase = []
-        self.tails = [0] * (2 * log.slots)
-        self.numbers = [0] * (2 * log.slots)
+        self.unknown = []  # neither head nor foot
         self.of_starts = {}  # session: number and closed sector of the last that a start did that was cut
         self.late = []  # closed by such a start
-        self.foot = ints([], 9)
-
-    def run(self):
-        log = self.log
-        unknown = []
-        most = 0
-        view = log._views[8]
-        for s in range(SUPERBLOCKS, log.sectors):
-            n = -1
-            if log._read(s, SECTOR - 64, view):
-                n = foot(log._chunk, self.foot, log._crc)
-                if n < -1:
-                    n = -1 - n if _foot(log, s) == -1 - n else -1
-                    log._read(s, SECTOR - 64, view)
-            if n > 0:
-                worn = self._closed(s, n)
-            else:
-                worn = self._not_closed(s)
-            if worn < 0:
-                unknown.append(s)
-            else:
-                worn -= log.floor
-                if worn > 0:
-                    log.wear[s] = min(255, worn)
-                    most = max(most, log.wear[s])
-        for s in unknown:
-            log.wear[s] = most
-        self._end()
+        out = self.out
+        out[10] = log.sectors
+        out[11] = log.floor
+        out[12] = number
+        out[15] = log.slots
+        out[16] = log.since
+        out[17] = any_generation()
+        out[36] = log.blocks
+        for slot in range(log.slots):
+            out[38 + 10 * slot] = log.generation[slot]
 
     @micropython.native
-    def _closed(self, s, n):
-        """A closed sector with n entries; its wear."""
+    def run(self):
         log = self.log
-        f = self.foot
-        slot = f[1]
-        number = f[2]
-        if slot >= log.slots:
-            return f[3]
-        current = is_current(log, slot, f[5])
-        if f[0] == CLOSED:
-            if newer(number, self.highest):
-                # The one held until now is certain: something was done later.
-                self._release(s)
-                self.highest = number
-                self.last = s
-                if current:
-                    self._take(s, slot, f[6])
-                    copy(self.held, log._chunk, 0, 0, 64)
-                    self.held_entries = n
-                return f[3]
-        elif newer(number, log.since):
-            self._of_start(f[4], number, s)
-            if current:
-                self._take(s, slot, f[6])
-                self.late.append(s)
-            return f[3]
-        if current:
-            self._take(s, slot, f[6])
-            self._enter(s, n, log._chunk)
-        return f[3]
+        out = self.out
+        chunk = log._chunk
+        read = log.device.readblocks
+        view = log._views[8]
+        index = log.index
+        planes = log.planes
+        s = SUPERBLOCKS
+        last = log.sectors
+        while s < last:
+            n = -1
+            try:
+                read(s, view, _LAST)
+                n = foot(chunk, out)
+            except OSError:
+                pass
+            out[9] = s
+            if n > 0:
+                found = take(out, planes)
+                if found == 1:
+                    found = words.enter(chunk, out, index, planes)
+                if found == 2:
+                    self._slowly(s, n)
+            elif n < -1 and self._long(s, -1 - n):
+                self._slowly(s, -1 - n)
+            else:
+                self._not_closed(s)
+            s += 1
+        self._end()
+
+    def _long(self, s, n):
+        """Whether a sector with more entries than fit the last 64 bytes is closed; it is taken then."""
+        log = self.log
+        if _foot(log, s) != n:
+            return False
+        take(self.out, log.planes)
+        return True
+
+    def _slowly(self, s, n):
+        """The records that begin in a sector, where it is not done at once."""
+        log = self.log
+        out = self.out
+        slot, number = out[1], out[2]
+        if slot >= log.slots or (log.generation[slot] != out[5] and not out[17]):
+            return
+        if out[0] == CLOSED_COPIES and newer(number, log.since):
+            self._of_start(out[4], number, s)
+            self.late.append((number, s, slot, out[4], out[8]))
+            log.owner[s] = slot
+            out[19] += 1
+            out[38 + 10 * slot + 9] = 1
+            out[38 + 10 * slot + 1] = out[6]
+            return
+        self._give()
+        _entries(log, slot, s, n, out[7])
+        self._get()
+
+    def _give(self):
+        """Write what was found so far to the log."""
+        log = self.log
+        for slot in range(log.slots):
+            at = 38 + 10 * slot
+            log.identity[slot] = self.out[at + 1]
+            log.first[slot] = self.out[at + 2]
+            log.base[slot] = self.out[at + 3]
+            log.count[slot] = self.out[at + 4]
+            log.used[slot] = self.out[at + 9]
+        log.first[log.slots] = self.out[18]
+
+    def _get(self):
+        """And read what of it has changed."""
+        log = self.log
+        for slot in range(log.slots):
+            at = 38 + 10 * slot
+            self.out[at + 2] = log.first[slot]
+            self.out[at + 3] = log.base[slot]
+            self.out[at + 4] = log.count[slot]
+        self.out[18] = log.first[log.slots]
 
     def _not_closed(self, s):
-        """A sector without a foot; its wear, -1: unknown."""
         log = self.log
         kind = _head(log, s)
+        out = self.out
         if kind == _ABSENT:
-            return -1
+            self.unknown.append(s)
+            return
         header = log._header
         number = word(header, 4)
         slot = half(header, 2)
-        worn = word(header, 8) & 0xFFFFFF
+        log.wear[s] = min(255, max(0, (word(header, 8) & 0xFFFFFF) - log.floor))
+        out[14] = max(out[14], log.wear[s])
         if not newer(number, log.since):
-            return worn  # of before a start that had mended all: what it held was given up then
+            return  # of before a start that had mended all: what it held was given up then
         if kind == COPIED:
             self._of_start(header[11], number, 0)
-        elif newer(number, self.highest):
-            self._release(s)
-            self.highest = number
-            self.last = 0
-        if slot < log.slots and is_current(log, slot, word(header, 12)):
+        elif newer(number, out[12]):
+            out[12] = number
+            out[13] = 0
+        if slot < log.slots and (log.generation[slot] == word(header, 12) or out[17]):
             if kind == COPIED:
                 self.erase.append(s)
             else:
-                self._take(s, slot, word(header, 16))
+                log.owner[s] = slot
+                out[19] += 1
+                out[38 + 10 * slot + 9] = 1
+                out[38 + 10 * slot + 1] = word(header, 16)
                 self.doubts.append((number, s))
-        return worn
-
-    @micropython.native
-    def _take(self, s, slot, identity):
-        log = self.log
-        log.owner[s] = slot
-        log.used[slot] = 1
-        log.identity[slot] = identity
-        log.free -= 1
 
     def _of_start(self, session, number, closed):
         had = self.of_starts.get(session)
         if had is None or newer(number, had[0]):
             self.of_starts[session] = (number, closed)
-        if newer(number, self.log.number):
-            self.log.number = number
-
-    @micropython.native
-    def _release(self, s):
-        """Enter what is held; then the summary of s is at hand again."""
-        log = self.log
-        n = self.held_entries
-        if n:
-            self.held_entries = 0
-            foot(self.held, self.foot, log._crc)
-            self._enter(self.last, n, self.held)
-            if n > 4:
-                log._read(s, SECTOR - 64, log._views[8])
-            foot(log._chunk, self.foot, log._crc)
-
-    @micropython.native
-    def _enter(self, s, n, chunk):
-        """The records that begin in a sector, by its summary."""
-        log = self.log
-        f = self.foot
-        slot = f[1]
-        by = slot if f[0] == CLOSED else log.slots + slot
-        number = f[2]
-        if not self.tails[by] or newer(number, self.numbers[by]):
-            self.tails[by] = s
-            self.numbers[by] = number
-        end = f[7]
-        if n > 4:
-            _entries(log, slot, s, n, end)
-            return
-        live = 0
-        begun = 0
-        at = 32 - _ENTRY * n
-        while at < 32:
-            offset = half(chunk, at + 4)
-            if begun:
-                live += units((offset << 3) - begun - _HEAD)
-            begun = offset << 3
-            if not half(chunk, at + 6):
-                enter(log, slot, word(chunk, at), s << 9 | offset)
-            at += _ENTRY
-        log.live[s] = (log.live[s] + live + units(end - begun - _HEAD)) & 255
 
     def _end(self):
-        """What was held, and what starts did that were cut."""
         log = self.log
-        sessions = [session for session in self.of_starts]
-        log.session = (max(sessions) + 1) & 255 if sessions else 0
-        while log.session in sessions:
+        out = self.out
+        self._give()
+        log.free -= out[19]
+        for s in self.unknown:
+            log.wear[s] = out[14]  # as worn as the most worn that is known
+        while log.session in self.of_starts:
             log.session = (log.session + 1) & 255
-        if newer(self.highest, log.number):
-            log.number = self.highest
-        if self.held_entries:
-            if last_is_doubtful(log):
-                self.doubts.append((self.highest, self.last))
-            else:
-                self._release(self.last)
+        log.number = out[12]
+        if out[13] and log.owner[out[13]] < log.slots and last_is_doubtful(log):
+            self.doubts.append((out[12], out[13]))
         for number, closed in self.of_starts.values():
+            if newer(number, log.number):
+                log.number = number
             if closed and log.owner[closed] < log.slots and last_is_doubtful(log):
                 self.doubts.append((number, closed))
         self.doubts.sort()
         self.in_doubt = [s for _, s in self.doubts]
-        for s in self.late:
-            if s not in self.in_doubt and log._read(s, SECTOR - 64, log._views[8]):
-                n = foot(log._chunk, self.foot, log._crc)
-                if n < -1:
-                    n = -1 - n
+        self.tails = [0] * log.slots
+        self.copied = []  # (slot, sector) of copies, oldest first
+        for slot in range(log.slots):
+            at = 38 + 10 * slot
+            self.tails[slot] = out[at + 7] if out[at + 5] in self.in_doubt else out[at + 5]
+        self._copies()
+        if out[13] in self.in_doubt:
+            _withdraw(log, out[13])
+
+
+    def _copies(self):
+        """Enter what starts that were cut have copied. Where the last such record of a slot broke off, all
+        that the same start has copied of it is erased: what it was copied from is still there."""
+        log = self.log
+        self.late.sort()
+        closed = [s for _, s, _, _, _ in self.late]
+        broken = [
+            (slot, session) for _, _, slot, session, then in self.late if then and then not in closed
+        ]
+        for number, s, slot, session, _ in self.late:
+            if (slot, session) in broken:
+                self.erase.append(s)
+                if s in self.in_doubt:
+                    self.in_doubt.remove(s)
+                log.owner[s] = _FREE
+                log.free += 1
+            elif s not in self.in_doubt:
+                n = _foot(log, s)
                 if n > 0:
-                    self._enter(s, n, log._chunk)
+                    self.copied.append((slot, s))
+                    _entries(log, slot, s, n, half(log._foot, 22) << 3)
+
+
+def _withdraw(log, s):
+    """Leave out the records that begin in a closed sector that is in doubt."""
+    slot = log.owner[s]
+    for i in range(log.first[slot], log.first[slot + 1]):
+        if log.index[i] >> 9 == s:
+            best = number = 0
+            for each, other in log.losers:
+                if each == slot and other >> 9 != s:
+                    its = number_at(log, other)
+                    here = log.base[slot] + i - log.first[slot]
+                    if word(log._header, 8) == here and (not best or newer(its, number)):
+                        best, number = other, its
+            log.index[i] = best
+            log.losers = [each for each in log.losers if each != (slot, best)]
 
 
 def _discount(log):
@@ -398,33 +427,33 @@ def _walk(log, s):
         at += _HEAD + here
 
 
-def _part_of(log, slot, tail):
-    """The record that goes on behind the sector closed last: where it is not whole without sectors in
-    doubt, the newest older version that is takes its place. Returns its (place, slot, record); None: there
-    is none."""
+def _part_of(log, slot, tail, unfinished):
+    """Of the record that goes on behind the sector closed last, take the newest version that is whole without
+    sectors in doubt; the others are unfinished, as (place, slot, record)."""
     if not tail or not log._read(tail, SECTOR - 64, log._views[8]) or not word(log._chunk, 56):
-        return None
+        return
     record = word(log._chunk, 32 - _ENTRY)
     place = log._entry(slot, record)
-    if not place:
-        return None
-    if is_whole(log, place, record, False):
-        return None
+    if not place or is_whole(log, place, record, False):
+        return
+    unfinished.append((place, slot, record))
     best = number = 0
     for each, other in log.losers:
-        if each == slot and other >> 9 not in log.doubtful:
+        if each == slot:
             its = number_at(log, other)
-            if word(log._header, 8) == record and (not best or newer(its, number)):
+            if word(log._header, 8) == record:
                 if is_whole(log, other, record, False):
-                    best, number = other, its
+                    if not best or newer(its, number):
+                        best, number = other, its
+                else:
+                    unfinished.append((other, slot, record))
     log.index[log.first[slot] + record - log.base[slot]] = best
     log.losers = [each for each in log.losers if each != (slot, best)]
-    return place, slot, record
 
 
-def is_current(log, slot, generation):
-    """Whether a sector of that generation is its slot's sequence's, not one's that was closed."""
-    return log.generation[slot] == generation
+def any_generation():
+    """Whether sectors of sequences that were closed are taken for current: they are not."""
+    return 0
 
 
 def last_is_doubtful(log):
@@ -529,20 +558,23 @@ def _leave_out(log, slot, i):
     log._shrink(i, slot)
 
 
-def _bounds(log, slot, tails, near=True):
-    """Base and count of a sequence, as its newest record tells: one that begins in the sector closed last
-    or in one in doubt, unless none does."""
-    newest = 0
-    number = 0
-    for i in range(log.first[slot], log.first[slot + 1]):
-        place = log.index[i]
-        if place and (not near or place >> 9 in tails or place >> 9 in log.doubtful):
-            its = number_at(log, place)
+def _bounds(log, slot, tail):
+    """Base and count of a sequence, as its newest record tells: one that begins in the sector closed last or
+    in one in doubt, unless none does."""
+    first, end = log.first[slot], log.first[slot + 1]
+    newest = number = 0
+    for s in log.doubtful + [tail, -1]:
+        if s < 0 and newest:
+            break
+        i = first
+        while s:
+            i = words.next_in(log.index, i, end, s)
+            if i >= end:
+                break
+            its = number_at(log, log.index[i])
             if not newest or newer(its, number):
-                newest, number = place, its
-    if not newest and near:
-        _bounds(log, slot, tails, False)
-        return
+                newest, number = log.index[i], its
+            i += 1
     if not newest:
         _resize(log, slot, log.base[slot], log.base[slot])
         return

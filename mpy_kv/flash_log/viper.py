@@ -125,7 +125,7 @@ def least_worn(owner: ptr8, wear: ptr8, start: int, what: int) -> int:
 
 
 @micropython.viper
-def foot(chunk: ptr8, out: ptr32, state: ptr32) -> int:
+def foot(chunk: ptr8, out: ptr32) -> int:
     kind = int(chunk[32])
     if kind != 0x43 and kind != 0x44:
         return -1
@@ -143,7 +143,7 @@ def foot(chunk: ptr8, out: ptr32, state: ptr32) -> int:
     out[8] = int(chunk[56]) | int(chunk[57]) << 8 | int(chunk[58]) << 16 | int(chunk[59]) << 24
     if n > 4:
         return -1 - n
-    table = int(state) + 4
+    table = int(out) + 80
     r = -1
     i = 32 - (n << 3)
     while i < 60:
@@ -158,3 +158,126 @@ def foot(chunk: ptr8, out: ptr32, state: ptr32) -> int:
         r = r >> 8
         i += 1
     return n
+
+
+@micropython.viper
+def take(out: ptr32, planes: ptr8) -> int:
+    s = out[9]
+    worn = out[3] - out[11]
+    if worn < 0:
+        worn = 0
+    if worn > 255:
+        worn = 255
+    planes[out[10] + s] = worn
+    if worn > out[14]:
+        out[14] = worn
+    if out[1] >= out[15]:
+        return 0
+    number = out[2]
+    if out[0] == 0x44:
+        d = (number - out[16]) & 0x3FFFFFFF
+        if d > 0 and d < 0x20000000:
+            return 2
+    else:
+        d = (number - out[12]) & 0x3FFFFFFF
+        if d > 0 and d < 0x20000000:
+            out[12] = number
+            out[13] = s
+    q = int(out) + 152 + out[1] * 40
+    if ptr32(q)[0] != out[5] and out[17] == 0:
+        return 0
+    planes[s] = out[1]
+    out[19] = out[19] + 1
+    ptr32(q)[9] = 1
+    ptr32(q)[1] = out[6]
+    if out[0] == 0x43:
+        d = (number - ptr32(q)[6]) & 0x3FFFFFFF
+        if ptr32(q)[5] == 0 or d < 0x20000000:
+            ptr32(q)[7] = ptr32(q)[5]
+            ptr32(q)[8] = ptr32(q)[6]
+            ptr32(q)[5] = s
+            ptr32(q)[6] = number
+        else:
+            d = (number - ptr32(q)[8]) & 0x3FFFFFFF
+            if ptr32(q)[7] == 0 or d < 0x20000000:
+                ptr32(q)[7] = s
+                ptr32(q)[8] = number
+    return 1
+
+
+@micropython.viper
+def enter(chunk: ptr8, out: ptr32, index: ptr8, planes: ptr8) -> int:
+    q = int(out) + 152 + out[1] * 40
+    i = 32 - ((int(chunk[52]) | int(chunk[53]) << 8) << 3)
+    live = 0
+    begun = 0
+    while i < 32:
+        here = int(chunk[i + 4]) | int(chunk[i + 5]) << 8
+        if begun > 0:
+            live += (((here - begun) << 3) + 63) >> 6
+        begun = here
+        if (int(chunk[i + 6]) | int(chunk[i + 7])) == 0:
+            record = int(chunk[i]) | int(chunk[i + 1]) << 8
+            record = record | int(chunk[i + 2]) << 16 | int(chunk[i + 3]) << 24
+            base = ptr32(q)[3]
+            count = ptr32(q)[4]
+            if record < 0:
+                return 2
+            if base == count:
+                base = record
+                count = record
+            # A place for it, and for those between: what lies behind moves up.
+            at = ptr32(q)[2]
+            more = base - record
+            if record >= count:
+                more = record + 1 - count
+                at += count - base
+            if more > 0:
+                total = out[18]
+                if more > out[36] or total + more > out[36]:
+                    return 2
+                p = int(index) + (total << 2)
+                first = int(index) + (at << 2)
+                step = more << 2
+                while p > first:
+                    p -= 4
+                    ptr32(p + step)[0] = ptr32(p)[0]
+                while step > 0:
+                    step -= 4
+                    ptr32(first + step)[0] = 0
+                out[18] = total + more
+                if record < base:
+                    base = record
+                else:
+                    count = record + 1
+                p = q + 40
+                first = int(out) + 152 + out[15] * 40
+                while p < first:
+                    ptr32(p)[2] = ptr32(p)[2] + more
+                    p += 40
+            ptr32(q)[3] = base
+            ptr32(q)[4] = count
+            p = int(index) + ((ptr32(q)[2] + record - base) << 2)
+            at = out[9] << 9 | here
+            if ptr32(p)[0] == 0:
+                ptr32(p)[0] = at
+            elif ptr32(p)[0] != at:
+                return 2
+        i += 8
+    live += (out[7] - (begun << 3) + 63) >> 6
+    i = (out[10] << 1) + out[9]
+    planes[i] = int(planes[i]) + live
+    return 1
+
+
+@micropython.viper
+def next_in(index: ptr8, i: int, end: int, s: int) -> int:
+    p = int(index) + (i << 2)
+    while i < end:
+        place = ptr32(p)[0]
+        if place:
+            if s < 0 or place >> 9 == s:
+                return i
+        p += 4
+        i += 1
+    return end

@@ -30,6 +30,9 @@ widen = _names["widen"]
 narrow = _names["narrow"]
 least_worn = _names["least_worn"]
 foot = _names["foot"]
+take = _names["take"]
+enter = _names["enter"]
+next_in = _names["next_in"]
 
 _how = ints([], 3)
 
@@ -47,6 +50,16 @@ def copy(to, source, to_at, at, n):
 def new_state():
     """What a CRC goes on in: the register, and where there is native code its table."""
     return array("i", _table()) if EMITTER else [0]
+
+
+def new_scan(slots):
+    """What foot(), take() and enter() read and write: see plain.py."""
+    made = ints([], 38 + 10 * slots)
+    if EMITTER:
+        table = new_state()
+        for i in range(1, 17):
+            made[19 + i] = table[i]
+    return made
 
 
 def _table():
