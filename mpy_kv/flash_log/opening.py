@@ -126,28 +126,38 @@ class _Scan:
         log = self.log
         out = self.out
         chunk = log._chunk
+        header = log._header
         read = log.device.readblocks
-        view = log._views[8]
+        tail = log._views[8]
+        head = log._header_view
         index = log.index
         planes = log.planes
+        unknown = self.unknown
+        look = foot  # a local name is found at once
+        note = take
+        add = words.enter
         s = SUPERBLOCKS
         last = log.sectors
         while s < last:
+            out[9] = s
             n = -1
             try:
-                read(s, view, _LAST)
-                n = foot(chunk, out)
+                read(s, tail, _LAST)
+                n = look(chunk, out)
+                if n == -1:
+                    read(s, head, 0)
             except OSError:
-                pass
-            out[9] = s
+                header[0] = 0
             if n > 0:
-                found = take(out, planes)
+                found = note(out, planes)
                 if found == 1:
-                    found = words.enter(chunk, out, index, planes)
+                    found = add(chunk, out, index, planes)
                 if found == 2:
                     self._slowly(s, n)
             elif n < -1 and self._long(s, -1 - n):
                 self._slowly(s, -1 - n)
+            elif n == -1 and header[0] != OPENED and header[0] != COPIED:
+                unknown.append(s)
             else:
                 self._not_closed(s)
             s += 1
@@ -355,11 +365,11 @@ def _head(log, s):
     if not log._read(s, 0, log._header_view):
         return _ABSENT
     header = log._header
+    if header[1] != VERSION or header[0] not in (OPENED, COPIED):
+        return _ABSENT
     begin(log._crc)
     crc(header, log._crc, 0, _HEAD - 4)
-    if header[1] != VERSION or header[0] not in (OPENED, COPIED) or not log._right(header, _HEAD - 4):
-        return _ABSENT
-    return header[0]
+    return header[0] if log._right(header, _HEAD - 4) else _ABSENT
 
 
 def _foot(log, s):
