@@ -276,3 +276,10 @@ def test_the_command(kvlab: Any, tmp_path: Path) -> None:
     status, _, err = kvlab("powercut", "--break", "crv")
     assert status == 2
     assert "crc" in err
+
+
+def test_a_start_on_a_pico(qemu: Any) -> None:
+    """180 records in 246 sectors are found within 50 ms, by the cost model."""
+    from kvlab.powercut import reopening
+
+    assert 10_000 < reopening.reopen_us(INT8, 125e6) <= 50_000

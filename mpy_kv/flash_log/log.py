@@ -390,14 +390,14 @@ class FlashLog:
         put_half(header, 22, step >> 3)
         state = self._crc
         begin(state)
-        crc(header, state, 4, _HEAD - 4)
+        crc(4, _HEAD - 4, header, state)
         run, used = self._run, self._used
         copy(self._kept, self._origin, 0, 0, _HEAD)
         rest = here
         while rest:
             n = _PAGE if rest > _PAGE else rest
             self._take(n)
-            crc(self._chunk, state, 0, n)
+            crc(0, n, self._chunk, state)
             rest -= n
         close = words.close
         close(state, header, 0)
@@ -531,7 +531,7 @@ class FlashLog:
         put_word(header, 12, self.generation[slot])
         put_word(header, 16, self.identity[slot])
         begin(self._crc)
-        crc(header, self._crc, 0, 20)
+        crc(0, 20, header, self._crc)
         words.close(self._crc, header, 20)
         self._sector = s
         self._place = 0
@@ -563,7 +563,7 @@ class FlashLog:
             put_half(foot, 4, at >> 3)
             put_half(foot, 6, half(header, 16))
             at += _HEAD + (half(header, 18) << 3)
-            crc(foot, state, 0, _ENTRY)
+            crc(0, _ENTRY, foot, state)
             self._emit(foot, _ENTRY)
         put_word(foot, 0, (CLOSED_COPIES if self.copied[s] else CLOSED) | VERSION << 8 | slot << 16)
         put_word(foot, 4, self._next())
@@ -574,7 +574,7 @@ class FlashLog:
         put_half(foot, 20, self.entries[slot])
         put_half(foot, 22, end >> 3)
         put_word(foot, 24, following)
-        crc(foot, state, 0, _FOOT - 4)
+        crc(0, _FOOT - 4, foot, state)
         words.close(state, foot, _FOOT - 4)
         self._emit(foot, _FOOT)
         self.open[slot] = 0
@@ -681,7 +681,7 @@ class FlashLog:
         """Whether the fragment whose header is read agrees with its CRC; its bytes go to `into`."""
         state = self._crc
         begin(state)
-        crc(self._header, state, 4, _HEAD - 4)
+        crc(4, _HEAD - 4, self._header, state)
         rest = half(self._header, 18) << 3
         sector = place >> 9
         offset = ((place & 511) << 3) + _HEAD
@@ -689,7 +689,7 @@ class FlashLog:
             n = _PAGE if rest > _PAGE else rest
             if not self._read(sector, offset, self._views[n >> 3]):
                 return False
-            crc(self._chunk, state, 0, n)
+            crc(0, n, self._chunk, state)
             if into is not None:
                 copy(into, self._chunk, at, 0, n)
                 at += n
@@ -769,7 +769,7 @@ class FlashLog:
         for i in range(self.slots):
             put_word(page, 24 + 4 * i, self.generation[i])
         begin(self._crc)
-        crc(page, self._crc, 0, PAGE - 4)
+        crc(0, PAGE - 4, page, self._crc)
         words.close(self._crc, page, PAGE - 4)
         self.device.writeblocks(to, page, PAGE * self.super_page[to])
         fill(page, 0, PAGE, 255)

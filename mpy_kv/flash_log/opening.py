@@ -331,7 +331,7 @@ def _superblocks(log):
                 break
             chunk = log._chunk
             begin(log._crc)
-            crc(chunk, log._crc, 0, PAGE - 4)
+            crc(0, PAGE - 4, chunk, log._crc)
             if bytes(chunk[:4]) == b"\xff\xff\xff\xff":
                 break
             if bytes(chunk[:4]) != _SUPER or not log._right(chunk, PAGE - 4):
@@ -368,7 +368,7 @@ def _head(log, s):
     if header[1] != VERSION or header[0] not in (OPENED, COPIED):
         return _ABSENT
     begin(log._crc)
-    crc(header, log._crc, 0, _HEAD - 4)
+    crc(0, _HEAD - 4, header, log._crc)
     return header[0] if log._right(header, _HEAD - 4) else _ABSENT
 
 
@@ -385,16 +385,16 @@ def _foot(log, s):
     copy(log._foot, chunk, 0, 32, _FOOT)
     begin(log._crc)
     if entries <= 4:
-        crc(chunk, log._crc, 32 - _ENTRY * entries, _ENTRY * entries)
+        crc(32 - _ENTRY * entries, _ENTRY * entries, chunk, log._crc)
     else:
         at = _FOOT_AT - _ENTRY * entries
         while at < _FOOT_AT:
             n = min(PAGE, _FOOT_AT - at)
             if not log._read(s, at, log._views[n >> 3]):
                 return -1
-            crc(chunk, log._crc, 0, n)
+            crc(0, n, chunk, log._crc)
             at += n
-    crc(log._foot, log._crc, 0, _FOOT - 4)
+    crc(0, _FOOT - 4, log._foot, log._crc)
     return entries if log._right(log._foot, _FOOT - 4) else -1
 
 

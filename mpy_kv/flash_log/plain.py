@@ -7,7 +7,7 @@ On boards with native code viper.py takes this module's place.
 from binascii import crc32
 
 
-def crc(buf, state, at, n):
+def crc(at, n, buf, state):
     """Go on with n bytes of buf from `at` on."""
     state[0] = crc32(memoryview(buf)[at : at + n], state[0])
 

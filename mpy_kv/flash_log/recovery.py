@@ -52,7 +52,7 @@ def _firm_superblock(log):
     if not log._read(log.super, at, log._views[PAGE // 8]):
         return False
     begin(log._crc)
-    crc(log._chunk, log._crc, 0, PAGE - 4)
+    crc(0, PAGE - 4, log._chunk, log._crc)
     if not log._right(log._chunk, PAGE - 4):
         return False
     log.device.writeblocks(log.super, log._chunk, at)
@@ -136,7 +136,7 @@ def _copy(log, slot, record):
     log._source(slot, record, None, None)
     while True:
         begin(log._crc)
-        crc(log._header, log._crc, 4, _HEAD - 4)
+        crc(4, _HEAD - 4, log._header, log._crc)
         rest = half(log._header, 18) << 3
         size -= rest
         if size < 0:
@@ -144,7 +144,7 @@ def _copy(log, slot, record):
         while rest:
             n = min(PAGE, rest)
             log._take(n)
-            crc(log._chunk, log._crc, 0, n)
+            crc(0, n, log._chunk, log._crc)
             rest -= n
         if not log._right(log._header, 0):
             return False

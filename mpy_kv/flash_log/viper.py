@@ -4,18 +4,18 @@ import micropython
 
 
 @micropython.viper
-def crc(buf: ptr8, state: ptr32, at: int, n: int):
+def crc(at: int, n: int, buf: ptr8, state: ptr32):  # viper: allow order because both are changed in each turn
     # The table of 16 words stands behind the register. Shifted down by 4, a word is below 2^28.
-    r = state[0]
+    at += int(buf)
+    end = at + n
+    n = state[0]
     table = int(state) + 4
-    buf = ptr8(int(buf) + at)
-    i = 0
-    while i < n:
-        r = r ^ int(buf[i])
-        r = ((r >> 4) & 0x0FFFFFFF) ^ ptr32(table + ((r & 15) << 2))[0]
-        r = ((r >> 4) & 0x0FFFFFFF) ^ ptr32(table + ((r & 15) << 2))[0]
-        i += 1
-    state[0] = r
+    while at < end:
+        n = n ^ int(ptr8(at)[0])
+        n = ((n >> 4) & 0x0FFFFFFF) ^ ptr32(table + ((n & 15) << 2))[0]
+        n = ((n >> 4) & 0x0FFFFFFF) ^ ptr32(table + ((n & 15) << 2))[0]
+        at += 1
+    state[0] = n
 
 
 @micropython.viper

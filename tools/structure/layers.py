@@ -52,11 +52,9 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         tuple(f"kvlab.{name}" for name in ("boards", "profiles", "models", "engine", "parts", "flash_gap")),
     ),
     ("deployment", ("kvlab.deploy", "kvlab.emulators")),
-    (
-        "studies",
-        tuple(f"kvlab.{name}" for name in ("replay", "predict", "soak", "train", "quality", "powercut")),
-    ),
+    ("studies", tuple(f"kvlab.{name}" for name in ("replay", "predict", "soak", "train", "quality"))),
     ("costs", ("kvlab.cost",)),
+    ("power cuts", ("kvlab.powercut",)),
     ("stories", ("kvlab.story",)),
     ("plans", ("kvlab.plan", "kvlab.plots", "kvlab.many", "kvlab.rp2040", "kvlab.judging")),
     ("measurements", ("kvlab.pictures", "kvlab.bench")),

@@ -51,7 +51,8 @@ def _broken(_context: click.Context, _option: click.Parameter, name: str | None)
     "--all",
     "every",
     is_flag=True,
-    help=f"Cut every operation on the flash, not one of {SAMPLE}; some minutes.",
+    help=f"Cut every operation on the flash, not one of {SAMPLE}; some minutes. Of a Pico also count what"
+    " a start takes.",
 )
 @click.option(
     "--break",
@@ -77,6 +78,7 @@ def command(
     After each cut every record must be its old or its new version to the bit, what was told to be kept must
     be there, and another start must find the same. Exit status: 0 so it is, 1 it is not.
     """
+    from kvlab.cost.model import CHIP
     from kvlab.powercut.cuts import Cuts, Plan
 
     if board.emulated:
@@ -92,6 +94,10 @@ def command(
     with output.waiting("Cutting the power ..."):
         outcome = Cuts(plan).run()
     figures = figures_of(board, plan, outcome)
+    if every and not broken and board.chip == CHIP:
+        from kvlab.powercut.reopening import reopen_us
+
+        figures["reopen_us"] = reopen_us(plan.record_bytes, board.machine.clock_hz)
     show(board, outcome, figures)
     if json_path is not None:
         output.write_json(json_path, figures)
@@ -142,6 +148,11 @@ def show(board: Board, outcome: Outcome, figures: dict[str, Any]) -> None:
         ("bytes programmed for one put", f"{outcome.write_amplification:.3f}"),
         ("erases of a sector", f"{outcome.wear[0]} to {outcome.wear[1]}"),
         ("lifetime of all the storage", f"{figures['lifetime_tokens']:,} tokens, {days:,.0f} days of 10/s"),
+        *(
+            [("a start, with 180 records in 246 sectors", f"{figures['reopen_us']:,} us, modelled")]
+            if "reopen_us" in figures
+            else []
+        ),
         ("longest time without interrupts", f"{figures['irq_off_us']:,} us, an erase"),
     ]
     output.table("Power cuts", rows)
