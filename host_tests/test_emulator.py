@@ -758,3 +758,48 @@ def test_hello_runs_on_every_board(capfd):
             == 0
         )
         assert "hello from a board with" in capfd.readouterr().out
+
+
+LOGGER = """
+    import rp2, sys
+    from mpy_kv.flash_log import FlashLog
+    from mpy_kv.flash_log.formatting import format_log
+    from mpy_kv.flash_log.opening import open_log
+    flash = rp2.Flash(len=32 * 4096)
+    def log():
+        return FlashLog(flash, 3000, slots=1, blocks=40)
+    if sys.argv[1:] == ["format"]:
+        format_log(log())
+        sys.exit(0)
+    log = open_log(log())
+    while log.step():
+        pass
+    slot = log.find(3) if log.find(3) >= 0 else log.begin(3)
+    into = bytearray(3000)
+    print([log.read(slot, i, into) == 3000 and into == bytes([i]) * 3000 for i in range(log.count[slot])])
+    while log.count[slot] < 20:
+        i = log.count[slot]
+        log.put(slot, i, bytes([i]) * 3000, [0, 3000])
+        while log.step():
+            pass
+    log.sync(slot)
+    """
+
+
+def test_a_torn_cut_leaves_what_chips_leave(emulate):
+    """A flash log on the board's flash outlives a cut every so many operations, whatever bits are weak
+    then."""
+    report = ok(emulate(LOGGER, "format", keep_flash=True))
+    flash, state, seen = [FlashFile(report.flash_after)], None, []
+    for k in range(12):
+        how = {"cut_after": 37, "torn": k + 1, "flash_state": state, "keep_flash": True}
+        report = emulate(LOGGER, flash=flash, **how)
+        flash, state = [FlashFile(report.flash_after)], report.flash_state
+        found = json.loads(report.stdout.lower().strip() or "[]")
+        assert all(found)
+        seen.append(len(found))
+        assert report.outcome in ("power cut", "ok"), report.stderr
+    assert seen[-1] >= 3
+    report = ok(emulate(LOGGER, flash=flash, flash_state=state, keep_flash=True))
+    report = ok(emulate(LOGGER, flash=[FlashFile(report.flash_after)], flash_state=report.flash_state))
+    assert report.stdout == str([True] * 20) + "\n"

@@ -13,7 +13,7 @@ from known_cases import DEVICE
 
 from kvlab.powercut.breaks import BREAKS
 from kvlab.powercut.cuts import KINDS, Cuts, Plan
-from kvlab.powercut.flash import Nor
+from kvlab.powercut.flash import Nor, PowerCut
 from mpy_kv.errors import BadArgument, NoRoom, StepError
 from mpy_kv.flash_log import FlashLog
 from mpy_kv.flash_log.formatting import format_log
@@ -258,6 +258,33 @@ def test_without_a_safeguard(name: str) -> None:
     }
     plan = Plan(64, INT8, every=1, whole=0, broken=name, most_violations=1, kinds=kinds.get(name, ()))
     assert len(Cuts(plan).run().violations) == 1
+
+
+@pytest.mark.parametrize("size", [64, 200, 1000, 3000, INT8])
+def test_cut_again_and_again(size: int) -> None:
+    """Start after start is cut at some operation, in its recovery or while it tells on: what was told to be
+    kept is there each time, and what is there is what was put, without a gap."""
+    for seed in range(1, 4):
+        nor = Nor(40, seed)
+        format_log(FlashLog(nor, size, slots=1, blocks=120))
+        kept = 0
+        for _ in range(12):
+            nor.power_on()
+            nor.cut_after = nor.chance(90)
+            try:
+                log = fresh(nor, size, blocks=120)
+                slot = log.find(3) if log.find(3) >= 0 else log.begin(3)
+                assert read(log, slot) == [bytes([i]) * size for i in range(log.count[slot])]
+                assert log.count[slot] >= kept
+                told_now = {}
+                while log.count[slot] < (10 if size > 4000 else 50):
+                    i = log.count[slot]
+                    told_now[i] = log.put(slot, i, bytes([i]) * size, [0, size])
+                    safe = [k + 1 for k, number in told_now.items() if log.durable(slot, number)]
+                    kept = max([kept, *safe])
+                    steps(log)
+            except PowerCut:
+                continue
 
 
 def test_the_command(kvlab: Any, tmp_path: Path) -> None:

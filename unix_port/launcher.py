@@ -38,6 +38,9 @@ START = "import sys; sys.path[0] = sys.argv[1] + '/side'; import boot"
 # its heap.
 SPARE_BYTES = 192 * 1024
 
+# Room for the model of what cuts leave (side/emu/nor.py), where it is used.
+TORN_BYTES = 256 * 1024
+
 # What the script is given, its arguments above all, is read within SPARE_BYTES up to so many bytes of
 # text. Beyond that the heap grows in steps that add whole pages to the collector's tables (3 bytes of
 # 259) as well: where objects begin within a page has an influence on what it takes for a pointer.
@@ -73,6 +76,8 @@ def emulate(
     flash: Sequence[FlashFile] = (),
     keep_flash: bool = False,
     cut_after: int | None = None,
+    torn: int | None = None,
+    flash_state: Mapping[str, Any] | None = None,
     timeout_s: float | None = None,
     stream: bool = False,
     compiled: bool = False,
@@ -83,7 +88,9 @@ def emulate(
     its heap.
 
     `flash` is laid over erased flash; with `keep_flash` the report has the flash as it is at the end.
-    `cut_after=k` cuts the power in the k-th flash operation (0 is the first). `stream` also passes
+    `cut_after=k` cuts the power in the k-th flash operation (0 is the first); half of it is done or, with a
+    seed `torn`, what real chips leave: then give the report's `flash_state` beside its `flash_after` to the
+    next run. `stream` also passes
     the script's output on as it comes. With `compiled` the script finds mpy_kv and the apps as
     .mpy files, as they are deployed. It runs in the folder `cwd`, or ours. PortError on bad input and
     where no temporary file can be written; what the script does is in the report.
@@ -104,7 +111,8 @@ def emulate(
     limit -= limit % BLOCK_BYTES
     argv = [_shown(file), *(port.board_text(word, "argument ") for word in args)]
     below, image = _image(machine, flash)
-    settings = _settings(machine, limit, cut_after, keep_flash, argv, len(below))
+    more = {"torn": torn, "flash_state": flash_state} if torn is not None or flash_state else {}
+    settings = _settings(machine, limit, cut_after, keep_flash, argv, len(below), more)
     tree = modules.tree() if compiled else None
     try:
         with tempfile.TemporaryDirectory(prefix="kvlab-") as folder, Names() as names:
@@ -113,7 +121,8 @@ def emulate(
             (data / "config").write_bytes(settings)
             done = port.run(
                 ["-c", START, names.folder],
-                heap_bytes=_process_heap(limit, machine.flash_bytes + len(below), settings),
+                heap_bytes=_process_heap(limit, machine.flash_bytes + len(below), settings)
+                + (TORN_BYTES if more else 0),
                 timeout_s=timeout_s,
                 env={"MICROPYPATH": _links(names, machine, file, data, tree), **(env or {})},
                 cwd=cwd,
@@ -155,6 +164,7 @@ def _settings(
     keep_flash: bool,
     argv: Sequence[str],
     below_bytes: int,
+    more: Mapping[str, Any],
 ) -> bytes:
     """What boot reads. MicroPython's json joins no surrogates, so nothing is escaped."""
     config = {
@@ -174,6 +184,7 @@ def _settings(
     }
     if machine.storage_at:
         config |= {"storage_at": machine.storage_at, "below_bytes": below_bytes}
+    config |= more
     return json.dumps(config, ensure_ascii=False).encode()
 
 

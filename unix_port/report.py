@@ -46,6 +46,7 @@ class Report:
     flash_erases: int | None  # blocks
     flash_programs: int | None  # pages
     flash_lost_bits: int | None  # asked to rise without an erase
+    flash_state: dict[str, Any] | None = None  # what a torn cut has left that no byte shows: weak bits
     heap_peak_bytes: int | None = None  # the smallest heap that runs; see smallest_heap
     instructions: int | None = None  # that the script took, where they are counted: not on this port
     marks: list[Mark] = field(default_factory=list)
@@ -84,7 +85,7 @@ class Report:
     def figures(self) -> dict[str, Any]:
         """Everything but the script's output and the flash, as JSON takes it."""
         plain = asdict(self)
-        del plain["stdout"], plain["stderr"], plain["flash_after"]
+        del plain["stdout"], plain["stderr"], plain["flash_after"], plain["flash_state"]
         return {
             "verdict": self.verdict,
             "fits": self.fits,
@@ -139,6 +140,7 @@ def read_report(
         flash_erases=figures.get("flash_erases"),
         flash_programs=figures.get("flash_programs"),
         flash_lost_bits=figures.get("flash_lost_bits"),
+        flash_state=figures.get("flash_state"),
         marks=marks,
         samples=samples,
         stdout=done.stdout,

@@ -53,9 +53,10 @@ def open_log(log):
         _part_of(log, slot, scan.tails[slot], unfinished)
     for slot, s in scan.copied:
         _part_of(log, slot, s, unfinished)
+    near = [s for _, s in scan.copied]
     for slot in range(log.slots):
         if log.used[slot]:
-            _bounds(log, slot, scan.tails[slot])
+            _bounds(log, slot, near + [scan.tails[slot]])
     _discount(log)
     for slot in range(log.slots):
         if log.dying:
@@ -72,7 +73,8 @@ def open_log(log):
             log.again.append((slot, record))
     for slot in range(log.slots):
         if log.used[slot]:
-            _bounds(log, slot, scan.tails[slot])
+            _bounds(log, slot, near + [scan.tails[slot]])
+            _end_at_hole(log, slot)
     _discount(log)
     log.losers = None
     # By the index alone: what is read of a sector in doubt may be something else each time.
@@ -545,6 +547,15 @@ def touches_doubtful(log, slot, record):
     return False
 
 
+def _end_at_hole(log, slot):
+    """One of several records in doubt may be lost while later ones are not: none of them was kept, so those
+    behind it are left out."""
+    for i in range(log.first[slot], log.first[slot + 1]):
+        if not log.index[i]:
+            _resize(log, slot, log.base[slot], log.base[slot] + i - log.first[slot])
+            return
+
+
 def _resize(log, slot, base, count):
     """Leave out what lies outside; what is missing is absent."""
     base = max(base, 0)
@@ -568,12 +579,12 @@ def _leave_out(log, slot, i):
     log._shrink(i, slot)
 
 
-def _bounds(log, slot, tail):
-    """Base and count of a sequence, as its newest record tells: one that begins in the sector closed last or
+def _bounds(log, slot, near):
+    """Base and count of a sequence, as its newest record tells: one that begins in a sector closed last or
     in one in doubt, unless none does."""
     first, end = log.first[slot], log.first[slot + 1]
     newest = number = 0
-    for s in log.doubtful + [tail, -1]:
+    for s in log.doubtful + near + [-1]:
         if s < 0 and newest:
             break
         i = first

@@ -131,12 +131,11 @@ def take(out, planes):
     out[19] += 1
     out[q + 9] = 1
     out[q + 1] = out[6]
-    if out[0] == 0x43:
-        if not out[q + 5] or _newer(number, out[q + 6]):
-            out[q + 7 : q + 9] = out[q + 5 : q + 7]
-            out[q + 5], out[q + 6] = s, number
-        elif not out[q + 7] or _newer(number, out[q + 8]):
-            out[q + 7], out[q + 8] = s, number
+    if not out[q + 5] or _newer(number, out[q + 6]):
+        out[q + 7 : q + 9] = out[q + 5 : q + 7]
+        out[q + 5], out[q + 6] = s, number
+    elif not out[q + 7] or _newer(number, out[q + 8]):
+        out[q + 7], out[q + 8] = s, number
     return 1
 
 

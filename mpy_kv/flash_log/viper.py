@@ -190,18 +190,17 @@ def take(out: ptr32, planes: ptr8) -> int:
     out[19] = out[19] + 1
     ptr32(q)[9] = 1
     ptr32(q)[1] = out[6]
-    if out[0] == 0x43:
-        d = (number - ptr32(q)[6]) & 0x3FFFFFFF
-        if ptr32(q)[5] == 0 or d < 0x20000000:
-            ptr32(q)[7] = ptr32(q)[5]
-            ptr32(q)[8] = ptr32(q)[6]
-            ptr32(q)[5] = s
-            ptr32(q)[6] = number
-        else:
-            d = (number - ptr32(q)[8]) & 0x3FFFFFFF
-            if ptr32(q)[7] == 0 or d < 0x20000000:
-                ptr32(q)[7] = s
-                ptr32(q)[8] = number
+    d = (number - ptr32(q)[6]) & 0x3FFFFFFF
+    if ptr32(q)[5] == 0 or d < 0x20000000:
+        ptr32(q)[7] = ptr32(q)[5]
+        ptr32(q)[8] = ptr32(q)[6]
+        ptr32(q)[5] = s
+        ptr32(q)[6] = number
+    else:
+        d = (number - ptr32(q)[8]) & 0x3FFFFFFF
+        if ptr32(q)[7] == 0 or d < 0x20000000:
+            ptr32(q)[7] = s
+            ptr32(q)[8] = number
     return 1
 
 

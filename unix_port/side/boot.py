@@ -48,7 +48,11 @@ board.CHIP = config.get("chip", "")
 board.CLOCK_HZ = config["clock_hz"]
 board.CLOCK_MAX_HZ = config["clock_max_hz"]
 board.PARTITION = config["partition"]
-flash.attach(image, config["erase_bytes"], config["program_bytes"], config["cut_after"])
+flash.attach(
+    *(image, config["erase_bytes"], config["program_bytes"], config["cut_after"]),
+    torn=config.get("torn"),
+    state=config.get("flash_state"),
+)
 flash.below = below
 flash.storage_at = config.get("storage_at", 0)
 # Imported here and not first by the script: their memory is the emulator's.
@@ -118,6 +122,7 @@ def write_report(path):
         "flash_erases": flash.erases,
         "flash_programs": flash.programs,
         "flash_lost_bits": flash.lost_bits,
+        "flash_state": flash.state(),
     }
     with open(path, "w") as file:
         json.dump(figures, file)

@@ -1,7 +1,9 @@
 """NOR flash: erasing a block sets every bit, programming only clears bits. Read where it lies.
 
 The image is one `bytes` object, taken before anything else, so that a memoryview of it is
-read-only as on a board; only `erase` and `program` change it, through its address.
+read-only as on a board; only `erase` and `program` change it, through its address. A cut leaves half of an
+operation done or, where `attach` is given a seed, what nor.py says that real chips leave; then bits may be
+weak in the runs after it.
 """
 
 from io import BytesIO
@@ -28,16 +30,20 @@ _writable = bytearray(0)
 _reader = BytesIO(b"")  # of the image itself, no copy: what it reads into is checked as in C
 _operations_left = -1  # until the power is cut; -1 is never
 _dead = False
+_torn = False  # whether a cut leaves what real chips leave
+_model = None  # a Nor of the image: what a cut leaves, and bits that are weak since
 
 
 class PowerCut(BaseException):
     """The power went away in the middle of a flash operation. No `except Exception` sees it."""
 
 
-def attach(content, erase_size, program_size, cut_after):
+def attach(content, erase_size, program_size, cut_after, torn=None, state=None):
     """Make `content` the flash: bytes, and one more than the flash has, by which `read` sees that a
-    buffer is too long. Operation `cut_after` loses power; < 0: none does.
+    buffer is too long. Operation `cut_after` loses power; < 0: none does. torn: a seed of what it leaves.
+    state: what an earlier cut has left that no byte shows, see `state`.
     """
+    global _torn, _model
     global image, size, erase_bytes, program_bytes, _writable, _reader, _operations_left
     image = content
     size = len(content) - 1
@@ -46,6 +52,28 @@ def attach(content, erase_size, program_size, cut_after):
     _operations_left = cut_after
     _writable = bytearray_at(addressof(content), size)
     _reader = BytesIO(content)
+    _torn = torn is not None
+    if _torn or state:
+        from emu.nor import Nor
+
+        _model = Nor(0, torn or 1, erase_size, program_size)
+        _model.sectors = size // erase_size
+        _model.cells = _writable
+        for sector, bits in (state or {}).get("weak", {}).items():
+            _model.weak[int(sector)] = {int(offset): mask for offset, mask in bits.items()}
+        for sector, held in (state or {}).get("unerased", {}).items():
+            _model.unerased[int(sector)] = bytes(held)
+        _model.power_on()
+
+
+def state():
+    """What cuts have left that no byte of the image shows, for the next start: JSON; None: nothing."""
+    if _model is None or not (_model.weak or _model.unerased):
+        return None
+    return {
+        "weak": _model.weak,
+        "unerased": {sector: list(held) for sector, held in _model.unerased.items()},
+    }
 
 
 @micropython.viper
@@ -96,6 +124,8 @@ def read(offset, buf, end):
     """
     _reader.seek(offset)
     _check(offset, _reader.readinto(buf), end)
+    if _model is not None and _model.weak:
+        _model.read_weak(bytes_of(buf), offset)
 
 
 def bytes_of(buf):
@@ -114,9 +144,14 @@ def erase(offset, count):
         raise ValueError("erase %d+%d: not whole blocks of %d" % (offset, count, erase_bytes))
     for start in range(offset, offset + count, erase_bytes):
         if _spend():
-            _fill(_writable, start, erase_bytes // 2)
+            if _torn:
+                _model.cut_erase(start // erase_bytes)
+            else:
+                _fill(_writable, start, erase_bytes // 2)
             raise PowerCut()
         _fill(_writable, start, erase_bytes)
+        if _model is not None:
+            _model.erased(start // erase_bytes)
         erases += 1
 
 
@@ -128,12 +163,21 @@ def program(offset, buf):
     at = 0
     while at < len(view):
         count = min(program_bytes - (offset + at) % program_bytes, len(view) - at)
+        if _model is not None:
+            sector = (offset + at) // erase_bytes
+            here = (offset + at) % erase_bytes
+            part = bytes(view[at : at + count])
         if _spend():
-            _clear(_writable, offset + at, view[at:], count // 2)
+            if _torn:
+                _model.cut_program(sector, here, part)
+            else:
+                _clear(_writable, offset + at, view[at:], count // 2)
             raise PowerCut()
         lost_bits += _clear(_writable, offset + at, view[at:], count)
         programs += 1
         at += count
+        if _model is not None:
+            _model.programmed(sector, here, part)
 
 
 class BlockDevice:

@@ -27,7 +27,7 @@ class Nor:
         self.sectors = sectors
         self.sector_bytes = sector_bytes
         self.page_bytes = page_bytes
-        self.cells = bytearray(b"\xff") * (sectors * sector_bytes)
+        self.cells = bytearray(b"\xff" * (sectors * sector_bytes))
         self.weak = {}  # sector: {offset: mask}
         self.unerased = {}  # sector that reads erased and is not: what it held
         self.wear = [0] * sectors  # erases of each
@@ -82,18 +82,19 @@ class Nor:
             raise OSError(5)
         view[:] = memoryview(self.cells)[start : start + n]
         if self.weak:
-            for sector in range(block, (start + n - 1) // self.sector_bytes + 1):
-                bits = self.weak.get(sector)
-                if bits:
-                    self._read_weak(view, bits, start - sector * self.sector_bytes)
+            self.read_weak(view, start)
 
-    def _read_weak(self, view, bits, at):
+    def read_weak(self, view, start):
+        """Let the weak bits of what was read from `start` on read as they do."""
         mood = self.mood
-        for offset, mask in bits.items():
-            i = offset - at
-            if 0 <= i < len(view):
-                seen = 0 if mood == ZEROS else 0xFF if mood == ONES else self.chance(256)
-                view[i] = view[i] & ~mask | seen & mask
+        for sector, bits in self.weak.items():
+            at = start - sector * self.sector_bytes
+            if -len(view) < at < self.sector_bytes:
+                for offset, mask in bits.items():
+                    i = offset - at
+                    if 0 <= i < len(view):
+                        seen = 0 if mood == ZEROS else 0xFF if mood == ONES else self.chance(256)
+                        view[i] = view[i] & (mask ^ 0xFF) | seen & mask
 
     def writeblocks(self, block, buf, offset=None):
         """Without an offset the blocks are erased first; with one they must have been."""
@@ -129,11 +130,15 @@ class Nor:
             raise PowerCut()
         n = self.sector_bytes
         self.cells[sector * n : (sector + 1) * n] = b"\xff" * n
-        self.weak.pop(sector, None)
-        self.unerased.pop(sector, None)
+        self.erased(sector)
         self._forget_pages(sector)
         self.wear[sector] += 1
         self.erases += 1
+
+    def erased(self, sector):
+        """All its bits are firm."""
+        self.weak.pop(sector, None)
+        self.unerased.pop(sector, None)
 
     def _forget_pages(self, sector):
         k = self.sector_bytes // self.page_bytes
@@ -148,13 +153,7 @@ class Nor:
         new = int.from_bytes(data, "little")
         self.lost_bits += bin(new & ~had).count("1") if new & ~had & self._not_fill(data) else 0
         self.cells[start : start + len(data)] = (had & new).to_bytes(len(data), "little")
-        self._firm(sector, offset, data)
-        held = self.unerased.get(sector)
-        if held is not None:
-            for i, byte in enumerate(data):
-                mask = ~held[offset + i] & byte & 0xFF
-                if mask and byte != 0xFF:
-                    self._weaken(sector, offset + i, mask)
+        self.programmed(sector, offset, data)
         page = start // self.page_bytes
         if not self.pages[page]:
             self.pages[page] = 1
@@ -166,8 +165,17 @@ class Nor:
         """Bits of bytes that are no fill: fill over what was programmed before is how a page is completed."""
         return int.from_bytes(bytes(0 if byte == 0xFF else 0xFF for byte in data), "little")
 
+    def programmed(self, sector, offset, data):
+        """Bits that are programmed are no longer weak; others are where the sector was not really erased."""
+        self._firm(sector, offset, data)
+        held = self.unerased.get(sector)
+        if held is not None:
+            for i, byte in enumerate(data):
+                mask = (held[offset + i] ^ 0xFF) & byte
+                if mask and byte != 0xFF:
+                    self._weaken(sector, offset + i, mask)
+
     def _firm(self, sector, offset, data):
-        """Bits that are programmed are no longer weak."""
         bits = self.weak.get(sector)
         if bits:
             for i, byte in enumerate(data):
@@ -206,10 +214,9 @@ class Nor:
 
     def _disturb(self, sector, offset):
         """Bytes programmed before in the sector lose bits, or have weak ones."""
-        used = [i for i in range(offset) if self.cells[sector * self.sector_bytes + i] != 0xFF]
-        for _ in range(1 + self.chance(3)):
-            if used:
-                at = used[self.chance(len(used))]
+        for _ in range(1 + self.chance(3) if offset else 0):
+            at = self.chance(offset)
+            if self.cells[sector * self.sector_bytes + at] != 0xFF:
                 mask = 1 << self.chance(8)
                 if self.chance(2):
                     self.cells[sector * self.sector_bytes + at] &= ~mask
