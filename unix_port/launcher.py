@@ -88,12 +88,10 @@ def emulate(
     its heap.
 
     `flash` is laid over erased flash; with `keep_flash` the report has the flash as it is at the end.
-    `cut_after=k` cuts the power in the k-th flash operation (0 is the first); half of it is done or, with a
-    seed `torn`, what real chips leave: then give the report's `flash_state` beside its `flash_after` to the
-    next run. `stream` also passes
-    the script's output on as it comes. With `compiled` the script finds mpy_kv and the apps as
-    .mpy files, as they are deployed. It runs in the folder `cwd`, or ours. PortError on bad input and
-    where no temporary file can be written; what the script does is in the report.
+    `cut_after=k` cuts the power in the k-th flash operation (0 is the first); `torn`: a seed, see `Report`.
+    `stream` also passes the script's output on as it comes. With `compiled` the script finds mpy_kv and the
+    apps as .mpy files, as they are deployed. It runs in the folder `cwd`, or ours. PortError on bad input
+    and where no temporary file can be written; what the script does is in the report.
 
     Neither paths nor arguments nor the environment take anything of the heap: see `names`.
     """
@@ -111,8 +109,7 @@ def emulate(
     limit -= limit % BLOCK_BYTES
     argv = [_shown(file), *(port.board_text(word, "argument ") for word in args)]
     below, image = _image(machine, flash)
-    more = {"torn": torn, "flash_state": flash_state} if torn is not None or flash_state else {}
-    settings = _settings(machine, limit, cut_after, keep_flash, argv, len(below), more)
+    settings = _settings(machine, limit, cut_after, keep_flash, argv, len(below), _torn(torn, flash_state))
     tree = modules.tree() if compiled else None
     try:
         with tempfile.TemporaryDirectory(prefix="kvlab-") as folder, Names() as names:
@@ -121,8 +118,7 @@ def emulate(
             (data / "config").write_bytes(settings)
             done = port.run(
                 ["-c", START, names.folder],
-                heap_bytes=_process_heap(limit, machine.flash_bytes + len(below), settings)
-                + (TORN_BYTES if more else 0),
+                heap_bytes=_process_heap(limit, machine.flash_bytes + len(below), settings),
                 timeout_s=timeout_s,
                 env={"MICROPYPATH": _links(names, machine, file, data, tree), **(env or {})},
                 cwd=cwd,
@@ -188,13 +184,19 @@ def _settings(
     return json.dumps(config, ensure_ascii=False).encode()
 
 
+def _torn(seed: int | None, state: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Settings of cuts as real chips have them, if there are any."""
+    return {"torn": seed, "flash_state": state} if seed is not None or state else {}
+
+
 def _process_heap(limit: int, flash_bytes: int, settings: bytes) -> int:
     """The heap of the whole process: the board's, the flash, and room for what the emulator needs."""
     # Reading the settings takes their text twice over, and then what they say.
     more = 4 * max(0, len(settings) - SETTINGS_BYTES)
     steps = -(-more // SETTINGS_STEP_BYTES)
     # The collector's tables take 3 bits of a 32-byte block: 1.2 %.
-    return (limit + flash_bytes) * 102 // 100 + SPARE_BYTES + steps * SETTINGS_STEP_BYTES
+    spare = SPARE_BYTES + (TORN_BYTES if b'"torn": ' in settings else 0)
+    return (limit + flash_bytes) * 102 // 100 + spare + steps * SETTINGS_STEP_BYTES
 
 
 def _links(names: Names, machine: Machine, script: Path, data: Path, tree: Path | None) -> str:

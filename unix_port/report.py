@@ -46,7 +46,9 @@ class Report:
     flash_erases: int | None  # blocks
     flash_programs: int | None  # pages
     flash_lost_bits: int | None  # asked to rise without an erase
-    flash_state: dict[str, Any] | None = None  # what a torn cut has left that no byte shows: weak bits
+    # With a seed `torn` a cut does not leave half of an operation, but what real chips do: weak bits, which
+    # no byte shows. They are for the next run, beside flash_after.
+    flash_state: dict[str, Any] | None = None
     heap_peak_bytes: int | None = None  # the smallest heap that runs; see smallest_heap
     instructions: int | None = None  # that the script took, where they are counted: not on this port
     marks: list[Mark] = field(default_factory=list)
