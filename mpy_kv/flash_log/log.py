@@ -62,6 +62,7 @@ READY = 254  # erased in this run
 FIXED = 253  # a superblock's
 _FREE = const(255)
 _READY = const(254)
+_BAD = const(252)
 
 OPENED = 0x4C  # first bytes of heads and feet
 COPIED = 0x52
@@ -788,9 +789,13 @@ class FlashLog:
             return True
         if self.ready < self.ahead and self.free:
             s = least_worn(self.owner, self.wear, self.cursor, self.sectors << 8 | _FREE)
-            self.erase(s)
-            self.owner[s] = _READY
             self.free -= 1
+            self.owner[s] = _BAD
+            try:
+                self.erase(s)
+            except OSError:
+                return True  # not to be written: it is left alone until the next start
+            self.owner[s] = _READY
             self.ready += 1
             return True
         if self.free + self.ready < self.reserve + self.ahead and not self.stuck:

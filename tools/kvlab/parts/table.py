@@ -51,7 +51,7 @@ PARTS = {
     # Records on raw flash that outlive a power cut.
     "flash-log": (
         *("mpy_kv.flash_log", "mpy_kv.flash_log.opening", "mpy_kv.flash_log.recovery"),
-        "mpy_kv.flash_log.formatting",
+        *("mpy_kv.flash_log.files", "mpy_kv.flash_log.formatting"),
     ),
     # Policies that order blocks between requests.
     "evict-fifo": ("mpy_kv.eviction", "mpy_kv.eviction.fifo"),
