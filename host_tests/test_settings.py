@@ -127,7 +127,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- settings ------------------------------------------------------------------------------------
 
 # What makes no figure: where output goes.
-OUTPUTS = {"json_path", "plot", "out", "folder", "out_dir", "target", "drop", "flash_out"}
+OUTPUTS = {"json_path", "plot", "out", "folder", "out_dir", "target", "drop", "flash_out", "save_path"}
 HAVE_JSON = {name: leaf for name, leaf in LEAVES.items() if any(p.name == "json_path" for p in leaf.params)}
 
 

@@ -417,6 +417,7 @@ def test_the_report_says_what_compress_did_and_which_kernels_allocate(
     f |= {"policy": "lfu", "window": 9, "sinks": 0, "evicted_tokens": 3, "compressed_tokens": 3}
     f |= {"position": 6, "context_tokens": 512, "heap_live_bytes": 4, "heap_limit_bytes": 5}
     f |= {"codec": "float32", "cache_kernels": "plain", "alloc_bytes_per_token": 7, "notes": []}
+    f |= {"reused_tokens": 0, "saved_bytes": None}
     f |= {"tokens_per_s": None, "modelled": "no figure: not counted"}
     stories.show(boards.load("rp2040"), story.Told(f, SimpleNamespace()))
     shown = capsys.readouterr().out

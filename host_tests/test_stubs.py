@@ -56,6 +56,11 @@ KNOWN = {
         for port in STUBS
         for name in ("plain", "_found")
     },
+    **{
+        (port, f"mpy_kv/snapshot/{file}.py", 'Positions" is not valid as a type'): "a base that is transient"
+        for port in STUBS
+        for file in ("blocks", "chosen", "pages")
+    },
     **{(port, "mpy_kv/cpython.py", 'module named "ctypes"'): "runs under CPython alone" for port in STUBS},
     **{
         (port, f"boards/apps/bench/{file}", part): why
@@ -64,6 +69,7 @@ KNOWN = {
             ("products.py", 'module named "instructions"', "its ImportError is caught"),
             ("tokens.py", 'module named "instructions"', "its ImportError is caught"),
             ("steps.py", 'module named "instructions"', "runs on the emulated board alone"),
+            ("reopen.py", 'module named "marks"', "runs on the emulated board alone"),
             ("first_word.py", 'module named "instructions"', "runs on the emulated board alone"),
             ("marks.py", 'incompatible type "Flash"', "a block device is whatever has its methods"),
             ("choices.py", 'module named "instructions"', "runs on the emulated board alone"),

@@ -54,12 +54,13 @@ def tell(
         reused = load_module("stories.saved").begin(llama, teller, tokens, save, resume, prompt)
         prompt_tokens = 1
     else:
-        prompt_tokens = load_module("stories.encoding").prompt(llama, prompt) if prompt else [llama.image.bos]
+        fed = load_module("stories.encoding").prompt(llama, prompt) if prompt else [llama.image.bos]
+        prompt_tokens = len(fed)
         if save is not None:
-            load_module("stories.saved").begin(llama, teller, len(prompt_tokens) + tokens, save)
+            load_module("stories.saved").begin(llama, teller, prompt_tokens + tokens, save)
         settle("tokenizer and sampler")
-        teller.feed(prompt_tokens)
-        prompt_tokens = len(prompt_tokens)
+        teller.feed(fed)
+        fed = None
     dropped = None if ratio is None else cache.compress(ratio)
     unload_all()
     prompt_ms = since(start)

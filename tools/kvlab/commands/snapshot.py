@@ -28,7 +28,7 @@ def command() -> None:
       --out out/story.safetensors
 """,
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file")
 @click.option(
     "--to",
     "form",
@@ -42,42 +42,41 @@ def command() -> None:
     help="Where --to writes [default: the file's name, ending .safetensors].",
 )
 @output.json_option
-def show(file: Path, form: str | None, out: Path | None, json_path: Path | None) -> None:
+def show(file: str, form: str | None, out: Path | None, json_path: Path | None) -> None:
     """Tell what a snapshot holds: geometry, tokens, policy, model, sections.
 
     Exit status: 0 told, 1 it is damaged or of another version, 2 bad input.
     """
-    options.existing_file(file, "FILE")
+    path = options.existing_file(file, "FILE")
     if form is None:
         options.no_effect("needs --to", "out")
     else:
         snapshots.need_safetensors()
-        out = files.prepare(file.with_suffix(f".{form}") if out is None else out, "--out")
-    found = snapshots.read(file)
+        out = files.prepare(path.with_suffix(f".{form}") if out is None else out, "--out")
+    found = snapshots.read(path)
     figures = found.figures()
     output.table("", _rows(figures))
     if out is not None:
-        files.write(out, snapshots.as_safetensors(found, str(file)), "--out")
+        files.write(out, snapshots.as_safetensors(found, file), "--out")
         click.echo(f"Wrote {out}.")
     if json_path is not None:
-        output.write_json(json_path, {"file": str(file), **figures})
+        output.write_json(json_path, {"file": file, **figures})
 
 
 @command.command(name="check", epilog="\b\nExample:\n  kvlab snapshot check out/story.mkvs")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file")
 @output.json_option
-def check(file: Path, json_path: Path | None) -> None:
+def check(file: str, json_path: Path | None) -> None:
     """Read a snapshot to its end and load it: lengths, checksums, counts, every code and scale.
 
     Exit status: 0 sound, 1 it is not, 2 bad input.
     """
-    options.existing_file(file, "FILE")
-    found = snapshots.read(file)
-    cache, _ = snapshots.loaded(found, str(file))
+    found = snapshots.read(options.existing_file(file, "FILE"))
+    cache, _ = snapshots.loaded(found, file)
     broken = cache.check()
     click.echo(f"{file}: sound; {found.header.tokens:,} tokens, {output.size(len(found.data))}")
     if json_path is not None:
-        figures = {"file": str(file), "broken": broken, "tokens": found.header.tokens}
+        figures = {"file": file, "broken": broken, "tokens": found.header.tokens}
         output.write_json(json_path, {**figures, "total_bytes": len(found.data)})
 
 

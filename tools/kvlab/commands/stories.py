@@ -141,8 +141,6 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 )
 @click.option(
     "--resume",
-    "resume_path",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Go on with it: the same text as if it had been told at once. What the cache is, the file says.",
 )
@@ -180,7 +178,7 @@ def command(
     compress: str | None,
     kernels: str | None,
     save_path: Path | None,
-    resume_path: Path | None,
+    resume: str | None,
     firmware: str | None,
     peak: bool,
     json_path: Path | None,
@@ -194,7 +192,7 @@ def command(
     from kvlab import many
     from kvlab.models.load import load_image
 
-    _check_files(save_path, resume_path)
+    _check_files(save_path, resume)
     _check_drawing(greedy, temperature)
     if compress is not None and not any(prompts) and not requests:
         options.no_effect("needs --prompt, of whose tokens it keeps a part", "compress")
@@ -227,7 +225,7 @@ def command(
         )
         _tell_many(board, image, path, several, json_path)
         return
-    telling = _of_one(asked, prompts, save_path, resume_path)
+    telling = _of_one(asked, prompts, save_path, resume)
     sys.stdout.flush()
     if firmware is not None:
         options.no_effect("real firmware has one heap; leave --peak or --firmware out", "peak")
@@ -245,7 +243,7 @@ def command(
 
 
 def _of_one(
-    asked: dict[str, Any], prompts: Sequence[str], save_path: Path | None, resume_path: Path | None
+    asked: dict[str, Any], prompts: Sequence[str], save_path: Path | None, resume: str | None
 ) -> story.Telling:
     options.no_effect("needs --requests", "shared_prefix", "block_tokens")
     if len(prompts) > 1:
@@ -254,7 +252,7 @@ def _of_one(
         **asked,
         prompt=prompts[0] if prompts else "",
         save=save_path is not None,
-        resume=None if resume_path is None else resume_path.read_bytes(),
+        resume=None if resume is None else Path(resume).read_bytes(),
     )
 
 
@@ -265,7 +263,7 @@ def _write_figures(
         output.write_json(json_path, {"model": str(path), **figures}, **_settings(path, telling, figures))
 
 
-def _check_files(save: Path | None, resume: Path | None) -> None:
+def _check_files(save: Path | None, resume: str | None) -> None:
     """BadInput for files that cannot be had, and for what has no effect beside them."""
     if resume is not None:
         options.existing_file(resume, "--resume")
