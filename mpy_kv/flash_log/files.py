@@ -123,6 +123,16 @@ class FileBlocks:
                 raise OSError(30)  # EROFS
             self._checked[i] = 1
 
+    def untouched(self):
+        """Whether the blocks are as make_files() has left them, but for the first two, where a log begins."""
+        for i in range(2, len(self.blocks)):
+            self.storage.readblocks(self.blocks[i], self._there, 0)
+            with open(_name(self.folder, i), "rb") as f:
+                n = f.readinto(self._found)
+            if n != _HEAD or self._found != self._there or self._there[: len(_MARK)] != _MARK:
+                return False
+        return True
+
     def ioctl(self, op, arg):
         if op == 4:
             return len(self.blocks)

@@ -6,17 +6,18 @@ from .log import PAGE, SECTOR, SUPERBLOCKS
 _STARTS = (b"MKVS",)
 
 
-def format_log(log, number=1, force=False):
+def format_log(log, number=1, force=False, erase=True):
     """Erase what is not blank and write the first superblock; then open_log(log).
 
     BadArgument where the region holds bytes that are no log's, unless `force`. Sectors that read blank are
-    not erased; log.feed is called before each that is. number: of the first operation.
+    not erased; log.feed is called before each that is. number: of the first operation. erase: False where the
+    caller knows that no sector holds anything of a log; then only the two superblocks are written.
     """
     if not force and not _is_log(log) and not is_blank(log):
         raise BadArgument("the region is neither blank nor a log: nothing was erased")
     log.reset()
     for s in range(SUPERBLOCKS, log.sectors):
-        if not _blank(log, s):
+        if erase and not _blank(log, s):
             log.erase(s)
     for s in range(SUPERBLOCKS):
         log.erase_superblock(s)

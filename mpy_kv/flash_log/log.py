@@ -83,6 +83,16 @@ def units(size):
     return (size + _HEAD + 63) >> 6
 
 
+def ahead_for(record_bytes):
+    """Sectors that one record may need."""
+    return record_bytes // (_FOOT_AT - 2 * _HEAD - 2 * _ENTRY - _LEAST) + 2
+
+
+def reserve_for(record_bytes, slots):
+    """Sectors that a start needs to copy what a cut has left in doubt."""
+    return ahead_for(record_bytes) + (2 * record_bytes + SECTOR) // (_FOOT_AT - 256) + 2 + slots
+
+
 class FlashLog:
     """device: block protocol with offsets, blocks of 4,096 bytes. record_bytes: of the longest record.
     slots: sequences at a time. blocks: records at a time. feed: called before each erase and each record.
@@ -98,9 +108,8 @@ class FlashLog:
         if device.ioctl(5, 0) != SECTOR:
             raise BadArgument("blocks of %r bytes: the log takes 4096" % (device.ioctl(5, 0),))
         self.sectors = whole("sectors", device.ioctl(4, 0), 1, MOST_SECTORS)
-        # Sectors that one record may need, and that a start needs to copy what a cut has left in doubt.
-        self.ahead = record_bytes // (_FOOT_AT - 2 * _HEAD - 2 * _ENTRY - _LEAST) + 2
-        self.reserve = self.ahead + (2 * record_bytes + SECTOR) // (_FOOT_AT - 256) + 2 + slots
+        self.ahead = ahead_for(record_bytes)
+        self.reserve = reserve_for(record_bytes, slots)
         if self.sectors < SUPERBLOCKS + self.ahead + self.reserve:
             raise NoRoom(
                 "flash log for records of %d bytes" % record_bytes,

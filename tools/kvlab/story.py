@@ -296,7 +296,7 @@ def _figures(board: Board, seen: dict[str, Any], report: launcher.Report) -> dic
         "context_tokens": seen["context"],
         "compressed_tokens": seen["compressed_tokens"],
         "position": seen["position"],
-        "reused_tokens": seen["reused_tokens"],
+        "reused_tokens": seen.get("reused_tokens", 0),
         "saved_bytes": seen.get("saved_bytes"),
         "kernels": seen["kernels"],
         "cache_kernels": seen["cache_kernels"],

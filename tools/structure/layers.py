@@ -31,6 +31,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         tuple(f"mpy_kv.{name}" for name in ("int4_blocks", "token_eviction", "per_layer", "paged")),
     ),
     ("snapshots", ("mpy_kv.snapshot",)),
+    ("resumption", ("mpy_kv.resume",)),
     ("choice", ("mpy_kv.factory",)),
     ("self-check", ("mpy_kv.selfcheck", "mpy_kv.selfcheck_float16")),
     ("admission", ("mpy_kv.admission",)),

@@ -4,11 +4,6 @@ stories.main(model=..., prompt="", tokens=200, ...)      from a board's main.py
 stories.main(["--model", "x.mkvm", "--greedy"])          from a command line, see command.py
 """
 
-try:
-    import micropython
-except ImportError:
-    from mpy_kv import cpython as micropython
-
 import sys
 
 from mpy_kv.errors import BadArgument, KVError
@@ -17,7 +12,7 @@ from mpy_kv.transient import load_module, unload_all
 from .errors import ImageError
 from .probe import settle
 from .sampler import Sampler
-from .telling import Teller, allocated, now, open_model, since, stdout
+from .telling import Teller, now, open_model, since, stdout, told
 
 
 def tell(
@@ -31,14 +26,11 @@ def tell(
     stop=False,
     lock=False,
     compress=None,
-    save=None,
-    resume=None,
     write=None,
 ):
     """Tell a story to `write` (default: stdout); returns the figures as a dict.
 
-    compress: what part of the prompt's tokens stays when it has been read, for a cache with a policy. save: a
-    file that a later call goes on from, by `resume`, with the choice of tokens that was asked for here."""
+    compress: what part of the prompt's tokens stays when it has been read, for a cache with a policy."""
     if not isinstance(tokens, int) or tokens < 1:
         raise BadArgument("tokens must be a positive whole number, got %r" % (tokens,))
     cache = llama.cache
@@ -49,49 +41,13 @@ def tell(
     teller = Teller(llama, sampler, write or stdout(), stop)
     unload_all()
     start = now()
-    reused = 0
-    if resume is not None:
-        reused = load_module("stories.saved").begin(llama, teller, tokens, save, resume, prompt)
-        prompt_tokens = 1
-    else:
-        fed = load_module("stories.encoding").prompt(llama, prompt) if prompt else [llama.image.bos]
-        prompt_tokens = len(fed)
-        if save is not None:
-            load_module("stories.saved").begin(llama, teller, prompt_tokens + tokens, save)
-        settle("tokenizer and sampler")
-        teller.feed(fed)
-        fed = None
+    fed = load_module("stories.encoding").prompt(llama, prompt) if prompt else [llama.image.bos]
+    settle("tokenizer and sampler")
+    teller.feed(fed)
     dropped = None if ratio is None else cache.compress(ratio)
+    fed = len(fed)
     unload_all()
-    prompt_ms = since(start)
-
-    start = now()
-    if save is not None:
-        tokens -= 1  # the last one is not run here
-    if tokens and not teller.ended:
-        teller.tell(1)  # whatever happens only once happens here
-    counted = 0
-    if tokens > 1 and not teller.ended:
-        if lock:
-            micropython.heap_lock()
-        try:
-            before = allocated() if allocated else 0
-            teller.tell(tokens - 1)
-            after = allocated() if allocated else 0
-        finally:
-            if lock:
-                micropython.heap_unlock()
-        counted = after - before
-    if save is not None and not teller.ended:
-        teller.tell(1, False)
-    ms = since(start)
-    if not allocated:
-        counted = None
-    figures = load_module("stories.report").of_story(teller, prompt_tokens, prompt_ms, ms, counted, dropped)
-    figures["reused_tokens"] = reused
-    if save is not None:
-        figures["saved_bytes"] = load_module("stories.saved").save(llama, teller, save)
-    return figures
+    return told(teller, tokens, lock, fed, since(start), dropped)
 
 
 _OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "policy", "budget", "kernels")
@@ -130,10 +86,13 @@ def _run(dump=None, json=None, report=True, freq=None, **options):
 
 
 def _tell(chosen, **options):
-    if "save" in options or "resume" in options:
-        load_module("stories.saved").prepare(chosen, options)
+    work = tell
+    if "log" in options and not load_module("stories.storage").readable(options["log"] + "/000"):
+        del options["log"]
+    if "save" in options or "resume" in options or "log" in options:
+        work = load_module("stories.kept").prepare(chosen, options)
         unload_all()
-    figures = tell(open_model(**chosen), **options)
+    figures = work(open_model(**chosen), **options)
     print()
     return figures
 
@@ -142,7 +101,7 @@ def main(argv=None, **options):
     """Run with a command line (a list of words), keyword arguments, or both: words win.
 
     Keywords are those of open_model() and tell(), plus json, dump, report and freq, the clock in Hz (see
-    clock.py); with `requests` those of many.tell(). Returns the figures.
+    clock.py); save, resume and log (kept.py); with `requests` those of many.tell(). Returns the figures.
     With a command line, an error is one line on stderr and SystemExit(2); else an exception.
     """
     try:

@@ -32,6 +32,8 @@ usage: stories [options]
   --json FILE        write the figures there
   --save FILE        write the story there when its tokens are told, to go on with later
   --resume FILE      go on with it: the same text as if told at once; what the cache is, the file says
+  --log FOLDER       where it has the files of `kvlab deploy --kv-flash`: a flash log, from which a story that
+                     was cut off goes on
   --dump IDS OUT     no story: read int32 token ids, write the logits of each position (see files.py)
 """
 
@@ -39,9 +41,9 @@ _NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes", "r
 _NUMBERS += ("budget", "freq")
 _FLAGS = ("greedy", "stop", "lock", "check")
 _TEXTS = ("model", "prompt", "temperature", "top_p", "codec", "kernels", "json", "shared_prefix")
-_TEXTS += ("policy", "compress", "verdicts", "save", "resume")
+_TEXTS += ("policy", "compress", "verdicts", "save", "resume", "log")
 _OF_REQUESTS = ("block_tokens", "shared_prefix")
-_OF_ONE = ("policy", "budget", "compress", "save", "resume")
+_OF_ONE = ("policy", "budget", "compress", "save", "resume", "log")
 
 
 def parse(argv):

@@ -1,4 +1,4 @@
-"""A story in a file, to go on with: --save and --resume. Transient (mpy_kv/transient.py).
+"""A story in a file, to go on with: --save and --resume (kept.py). Transient (mpy_kv/transient.py).
 
 A snapshot (mpy_kv/snapshot) of the cache, in which the last token told is not run yet: who goes on runs it,
 and has the logits by which the next is chosen. The program's own section, as little-endian words:
@@ -102,22 +102,15 @@ def _header(path):
         raise BadArgument("--resume %s cannot be read: %s" % (path, error))
 
 
-def begin(llama, teller, tokens, save, resume=None, prompt=""):
-    """Before the first of `tokens` is told, or of so many more. Returns how many of the tokens of the file to
-    go on with need not be run."""
-    if save is not None:
-        before = 0 if resume is None else _header(resume)[0].length + 1
-        teller.ids = Ids(llama.cache, before + tokens)
-        _keep(llama.cache)
-    if resume is None:
-        return 0
-    if prompt:
-        raise BadArgument("prompt is in the file of --resume: leave it out")
-    return _resume(llama, teller, resume)
-
-
 def _modules():
     return [name for name in sys.modules if name.startswith("mpy_kv.snapshot.") or name == __name__]
+
+
+def ids(cache, tokens, resume=None):
+    """What keeps the ids of a story of so many tokens, and of those in the file to go on with; what saves
+    them stays loaded from now on."""
+    _keep(cache)
+    return Ids(cache, tokens if resume is None else _header(resume)[0].length + 1 + tokens)
 
 
 def _keep(cache):
@@ -136,7 +129,7 @@ def _identity(llama):
     return llama.image.model_id, 1 if llama.image.half_split else 0
 
 
-def save(llama, teller, path):
+def save(llama, teller, ids, path):
     """Write the story to the file; returns its bytes."""
     parameters = teller.sampler.parameters
     words = [teller.stories, teller.last, int(teller.ended), int(teller.sampler.greedy)]
@@ -144,7 +137,7 @@ def save(llama, teller, path):
     tale = struct.pack("<%dI" % len(words), *words)
     model, rope = _identity(llama)
     try:
-        return snapshot.save_file(llama.cache, path, model, rope, teller.ids, ((TALE, tale),))
+        return snapshot.save_file(llama.cache, path, model, rope, ids, ((TALE, tale),))
     except (OSError, KVError) as error:
         raise BadArgument("--save %s cannot be written: %s" % (path, error))
     finally:
@@ -153,13 +146,13 @@ def save(llama, teller, path):
                 kept.remove(name)
 
 
-def _resume(llama, teller, path):
-    """Take over the story of the file, and run its last token."""
+def take(llama, teller, ids, path):
+    """Take over the story of the file, whose last token is yet to be run; how many that are."""
     model, rope = _identity(llama)
     sampler = teller.sampler
     tale = bytearray(4 * (_WORDS + _STATE + 1 - _HEAT))
     try:
-        reused = snapshot.load_file(llama.cache, path, model, rope, teller.ids, {TALE: tale})
+        reused = snapshot.load_file(llama.cache, path, model, rope, ids, {TALE: tale})
     except (OSError, KVError) as error:
         raise BadArgument("--resume %s cannot be read: %s" % (path, error))
     words = struct.unpack("<%dI" % (len(tale) // 4), tale)
@@ -170,6 +163,5 @@ def _resume(llama, teller, path):
     for i in range(_HEAT, _STATE + 1):
         x = words[_WORDS + i - _HEAT]
         sampler.parameters[i] = x - (1 << 32) if x >> 31 else x
-    if not teller.ended:
-        teller.run(last)
     return reused
+

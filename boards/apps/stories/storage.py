@@ -19,7 +19,7 @@ def find():
     on stderr: a file system, whose blocks may begin like an image, is only in the storage. Raises ImageError,
     the last reason, if all there is lies broken in flash.
     """
-    if _readable("/rom/" + FILE):
+    if readable("/rom/" + FILE):
         return "/rom/" + FILE
     wrong = None
     try:
@@ -42,14 +42,15 @@ def find():
                         wrong = "flash at 0x%x: %s" % (at, error)
                         if at < start:
                             sys.stderr.write("stories: not taken: %s\n" % wrong)
-    if _readable(FILE):
+    if readable(FILE):
         return FILE
     if wrong:
         raise ImageError(wrong)
     return None
 
 
-def _readable(path):
+def readable(path):
+    """Whether there is such a file."""
     try:
         open(path, "rb").close()
         return True

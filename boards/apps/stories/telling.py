@@ -63,19 +63,12 @@ class Teller:
         self._write = write
         self._stop = stop
         self.ended = False  # by the end of the story, with stop
-        self.ids = None  # what keeps the id of each token by its position (saved.py)
 
     def feed(self, tokens):
         """Run and print the given tokens; the logits of the last one stay."""
         for i, token in enumerate(tokens):
-            self.run(token, i == len(tokens) - 1)
+            self.llama.step(token, i == len(tokens) - 1)
             self._print(token)
-
-    def run(self, token, logits=True):
-        """A step of the model."""
-        if self.ids is not None:
-            self.ids[self.llama.cache.length] = token
-        self.llama.step(token, logits)
 
     def _print(self, token):
         t = self.tokenizer
@@ -83,11 +76,10 @@ class Teller:
             self._write(t.views[t.decode(self.last, token)])
         self.last = token
 
-    def tell(self, n, run=True):
+    def tell(self, n):
         """Sample, print and run up to n tokens; returns how many. Allocates nothing.
 
-        The end of a story (BOS or EOS) starts a new one in the same context, or ends the telling. Not run,
-        the token has no logits yet, so one alone may be told so, the last.
+        The end of a story (BOS or EOS) starts a new one in the same context, or ends the telling.
         """
         done = 0
         while done < n:
@@ -103,11 +95,33 @@ class Teller:
             else:
                 self._print(token)
             self.last = token
-            if run:
-                self.run(token)
+            self.llama.step(token)
             sample()
         self.told += done
         return done
+
+
+def told(teller, tokens, lock, prompt_tokens, prompt_ms, dropped):
+    """Tell what follows the prompt; the figures as a dict."""
+    start = now()
+    if not teller.ended:
+        teller.tell(1)  # whatever happens only once happens here
+    counted = 0
+    if tokens > 1 and not teller.ended:
+        if lock:
+            micropython.heap_lock()
+        try:
+            before = allocated() if allocated else 0
+            teller.tell(tokens - 1)
+            after = allocated() if allocated else 0
+        finally:
+            if lock:
+                micropython.heap_unlock()
+        counted = after - before
+    ms = since(start)
+    if not allocated:
+        counted = None
+    return load_module("stories.report").of_story(teller, prompt_tokens, prompt_ms, ms, counted, dropped)
 
 
 def stdout():

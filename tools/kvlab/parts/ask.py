@@ -14,6 +14,7 @@ _OPTIONS = {
     **dict.fromkeys(("policy", "budget", "compress"), "token-eviction"),
     "requests": "paged",
     **dict.fromkeys(("save", "resume"), "snapshot"),
+    "log": "resume",
 }
 
 

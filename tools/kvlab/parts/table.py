@@ -41,7 +41,7 @@ PARTS = {
     "paged": ("mpy_kv.paged", "stories.many"),
     "admission": ("mpy_kv.admission.admission", "mpy_kv.admission.predictor", "mpy_kv.admission.waiting"),
     # A sequence as bytes, in a file or a stream.
-    "snapshot": ("mpy_kv.snapshot", "stories.saved"),
+    "snapshot": ("mpy_kv.snapshot", "stories.saved", "stories.kept"),
     # Pools for a program's own use. A cache has a fixed one, of which it takes no blocks by the dozen.
     "pool-fixed": ("mpy_kv.pools.fixed", "mpy_kv.pools.batch"),
     "pool-slab": ("mpy_kv.pools.slab",),
@@ -53,6 +53,8 @@ PARTS = {
         *("mpy_kv.flash_log", "mpy_kv.flash_log.opening", "mpy_kv.flash_log.recovery"),
         *("mpy_kv.flash_log.files", "mpy_kv.flash_log.formatting"),
     ),
+    # A sequence in such a log as it grows, for it to go on after a reset.
+    "resume": ("mpy_kv.resume", "mpy_kv.resume.restoring", "mpy_kv.resume.sizes", "stories.logged"),
     # Policies that order blocks between requests.
     "evict-fifo": ("mpy_kv.eviction", "mpy_kv.eviction.fifo"),
     "evict-lru": ("mpy_kv.eviction", "mpy_kv.eviction.lru"),

@@ -1,0 +1,136 @@
+"""BlockLog: the tokens of a ring in a flash log, as they come: a record for each 16, another for the sinks.
+
+    blocks = BlockLog(log, cache, identity, tail)   # log: open, no step left
+    blocks.restore() or blocks.begin()              # tokens it now has; 0: none, so that a new one begins
+    blocks.stepped()                                # after each step of the cache that is committed
+
+A record holds the rows of all layers (docs/SPEC.md, "A sequence in a flash log") and behind them `tail`,
+bytes of the program's own as they are when the block is full. What comes after a restore is to the bit what
+would have come without the cut. stepped() allocates nothing; it erases at most a sector at a time, but before
+a block as many as that waits for. Memory: a record. Rings only: KVCache and MixedCache.
+"""
+
+try:
+    import micropython
+    from micropython import const
+except ImportError:
+    from .. import cpython as micropython
+    from ..cpython import const
+
+from ..port import ints
+from ..transient import load_module
+from ..flash_log.words import copy, put_word
+
+BLOCK = 16  # tokens
+_BLOCK = const(16)
+STAMP_BYTES = 8  # behind the rows: the story, tokens so far
+_STAMP_BYTES = const(8)
+_WAYS = const(2)  # fields of a plane: where its slot 0 begins, bytes a slot
+
+
+class BlockLog:
+    """identity: of model and cache, and of whatever else a sequence must agree in to be gone on with.
+    tail: a bytearray, a multiple of 8 long, that the program fills. Raises BadArgument for another cache than
+    a ring, NoRoom where the log's region cannot hold what is visible."""
+
+    def __init__(self, log, cache, identity, tail):
+        sizes = load_module("mpy_kv.resume.sizes")
+        sizes.check(log, cache, tail)
+        self.log = log
+        self.cache = cache
+        self.identity = identity & 0x3FFFFFFF
+        self.tail = tail
+        g = cache.geometry
+        self.sinks = g.sinks
+        self.window = g.window
+        self.ring = g.slots - g.sinks
+        self.planes = ints(sizes.planes(cache))
+        self.step_bytes = sizes.step_bytes(cache)
+        self.body = sizes.body_bytes(cache, BLOCK)
+        self.stage = bytearray(self.body + STAMP_BYTES + len(tail))
+        self.story = 0  # another for each sequence: what the sinks' record and the others have in common
+        self.runs = ints([0, 0])
+        self.slot = self.sink_slot = -1  # of the log
+        self.position = 0  # tokens stepped() has seen
+        self.records = 0  # blocks stored since it was opened
+        self.failed = None  # the exception that ended the logging
+        self._busy = True
+
+    def restore(self, accept=None):
+        """Take over the sequence of this identity; how many tokens it has, or 0. The cache must be empty.
+        accept(): asked once `tail` and `position` are those of the block found; 0 where it returns False."""
+        return load_module("mpy_kv.resume.restoring").restore(self, accept)
+
+    def begin(self):
+        """Forget the sequence that there is, if any, and begin another. The cache must be empty."""
+        load_module("mpy_kv.resume.restoring").begin(self)
+
+    def finish(self):
+        """The sequence is over: no start goes on with it."""
+        if self.failed is None:
+            load_module("mpy_kv.resume.restoring").finish(self)
+
+    @micropython.native
+    def stepped(self):
+        """One token more is committed. Never raises: what the flash refuses ends the logging (`failed`)."""
+        if self.failed is not None:
+            return
+        self.position += 1
+        p = self.position - self.sinks
+        if p == 0 or (p > 0 and not p & (_BLOCK - 1)):
+            try:
+                self._put(p)
+            except Exception as error:
+                self.failed = error
+        elif self._busy:
+            try:
+                self._busy = self.log.step()
+            except Exception as error:
+                self.failed = error
+
+    @micropython.native
+    def _put(self, p):
+        log = self.log
+        while log.step():
+            pass
+        if p:
+            block = p // _BLOCK - 1
+            self._fill(self.position - _BLOCK, _BLOCK)
+            # One block more than the newest needs: until that is kept, the one before it may be gone on with.
+            keep = (_BLOCK * block - self.window) // _BLOCK
+            if keep > log.base[self.slot]:
+                log.trim(self.slot, keep)
+            if block >= log.count[self.slot]:  # else it is the block gone on from
+                log.put(self.slot, block, self.stage, self.runs, self.step_bytes)
+                self.records += 1
+        else:
+            self._fill(0, self.sinks)
+            log.put(self.sink_slot, 0, self.stage, self.runs, self.step_bytes)
+            log.sync(self.sink_slot)
+        self._busy = True
+
+    @micropython.native
+    def _fill(self, position, n):
+        """Rows of n tokens and the tail into the stage."""
+        stage = self.stage
+        buffer = self.cache.buffer
+        planes = self.planes
+        slot = position
+        first = n
+        if position >= self.sinks:
+            slot = self.sinks + (position - self.sinks) % self.ring
+            if first > self.sinks + self.ring - slot:
+                first = self.sinks + self.ring - slot
+        to = i = 0
+        end = len(planes)
+        while i < end:
+            size = planes[i + 1]
+            copy(stage, buffer, to, planes[i] + slot * size, first * size)
+            if first < n:
+                copy(stage, buffer, to + first * size, planes[i] + self.sinks * size, (n - first) * size)
+            to += _BLOCK * size
+            i += _WAYS
+        put_word(stage, self.body, self.story)
+        put_word(stage, self.body + 4, self.position)
+        copy(stage, self.tail, self.body + _STAMP_BYTES, 0, len(self.tail))
+        self.runs[1] = len(stage)

@@ -1,0 +1,112 @@
+"""A sequence back from its flash log: what blocks.py does once. Transient (mpy_kv/transient.py)."""
+
+from ..errors import StepError
+from ..transient import load_module
+from .blocks import STAMP_BYTES
+from ..flash_log.words import copy, word
+
+_BLOCK = 16
+_SINKS = 0x20000000  # of the identity: that of the sinks' record
+
+
+class _State:
+    """What Positions.publish() asks of a header (mpy_kv/snapshot)."""
+
+    def __init__(self, length, first, sinks):
+        self.length = length
+        self.first = first
+        self.sinks = sinks
+        self.tokens = min(sinks, length) + length - first
+        self.evicted = length - self.tokens
+
+
+def restore(blocks, accept):
+    """As BlockLog.restore: the newest block of which all that is visible can be read. Its last token is left
+    out, since whoever goes on runs it anyway, to have what follows from it."""
+    log = blocks.log
+    form = load_module("mpy_kv.snapshot.forms").of(blocks.cache)
+    load_module("mpy_kv.snapshot.forms").check_empty(blocks.cache)
+    blocks.slot = log.find(blocks.identity & ~_SINKS)
+    blocks.sink_slot = log.find(blocks.identity | _SINKS)
+    if blocks.slot < 0 or blocks.sinks and blocks.sink_slot < 0:
+        return 0
+    newest = log.count[blocks.slot]
+    while newest > log.base[blocks.slot]:
+        newest -= 1
+        length = blocks.sinks + _BLOCK * (newest + 1) - 1
+        first = max(blocks.sinks, length + 1 - blocks.window)
+        if _read(blocks, newest, first, length):
+            blocks.position = length
+            if accept is not None and not accept():
+                break
+            log.truncate(blocks.slot, newest + 1)
+            form.publish(_State(length, first, blocks.sinks))
+            return length
+    return 0
+
+
+def _read(blocks, newest, first, length):
+    """The rows of positions first..length - 1 and the sinks into the buffer, the newest block's tail."""
+    if blocks.sinks:
+        if not _rows(blocks, blocks.sink_slot, 0, 0, 0, blocks.sinks):
+            return False
+        blocks.story = word(blocks.stage, blocks.body)
+    block = (first - blocks.sinks) // _BLOCK
+    while block <= newest:
+        start = blocks.sinks + _BLOCK * block
+        if not _rows(blocks, blocks.slot, block, start, max(first, start), min(length, start + _BLOCK)):
+            return False
+        if not blocks.sinks and block == (first - blocks.sinks) // _BLOCK:
+            blocks.story = word(blocks.stage, blocks.body)
+        if word(blocks.stage, blocks.body) != blocks.story:
+            return False
+        if word(blocks.stage, blocks.body + 4) != start + _BLOCK:
+            return False
+        block += 1
+    copy(blocks.tail, blocks.stage, 0, blocks.body + STAMP_BYTES, len(blocks.tail))
+    return True
+
+
+def _rows(blocks, slot, record, start, low, high):
+    """Of a record whose first token is `start`, the rows of low..high - 1 into the buffer."""
+    stage = blocks.stage
+    if blocks.log.read(slot, record, stage) != len(stage):
+        return False
+    buffer = blocks.cache.buffer
+    to = 0
+    for i in range(0, len(blocks.planes), 2):
+        at, size = blocks.planes[i], blocks.planes[i + 1]
+        position = low
+        while position < high:
+            place, n = position, high - position
+            if position >= blocks.sinks:
+                place = blocks.sinks + (position - blocks.sinks) % blocks.ring
+                n = min(n, blocks.sinks + blocks.ring - place)
+            copy(buffer, stage, at + place * size, to + (position - start) * size, n * size)
+            position += n
+        to += _BLOCK * size
+    return True
+
+
+def begin(blocks):
+    """As BlockLog.begin."""
+    log = blocks.log
+    finish(blocks)
+    blocks.slot = log.begin(blocks.identity & ~_SINKS)
+    blocks.sink_slot = log.begin(blocks.identity | _SINKS) if blocks.sinks else -1
+    blocks.position = 0
+    blocks.story = log.number
+
+
+def finish(blocks):
+    """Close every sequence there is: a region holds one at a time."""
+    log = blocks.log
+    for slot in range(log.slots):
+        while log.used[slot]:
+            while log.step():
+                pass
+            try:
+                log.close(slot)
+            except StepError:
+                pass
+    blocks.slot = blocks.sink_slot = -1
