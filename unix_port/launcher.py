@@ -78,6 +78,8 @@ def emulate(
     cut_after: int | None = None,
     torn: int | None = None,
     flash_state: Mapping[str, Any] | None = None,
+    cut_at_sample: int | None = None,
+    mount: str | None = None,
     timeout_s: float | None = None,
     stream: bool = False,
     compiled: bool = False,
@@ -87,8 +89,9 @@ def emulate(
     """Run `script` with `args` behind the fence of `machine`, or behind `heap_bytes` instead of
     its heap.
 
-    `flash` is laid over erased flash; with `keep_flash` the report has the flash as it is at the end.
-    `cut_after=k` cuts the power in the k-th flash operation (0 is the first); `torn`: a seed, see `Report`.
+    `flash` is laid over erased flash, and a littlefs in it mounted at `mount` before the script starts; with
+    `keep_flash` the report has the flash as it is at the end. `cut_after=k` cuts the power in the k-th flash
+    operation (0 is the first), `cut_at_sample=k` in the first after k emu.sample(); `torn`: see `Report`.
     `stream` also passes the script's output on as it comes. With `compiled` the script finds mpy_kv and the
     apps as .mpy files, as they are deployed. It runs in the folder `cwd`, or ours. PortError on bad input
     and where no temporary file can be written; what the script does is in the report.
@@ -98,18 +101,14 @@ def emulate(
     file = Path(script)
     if not file.is_file():
         raise PortError(f"no script {file}")
-    limit = machine.heap_bytes if heap_bytes is None else heap_bytes
-    if limit < MIN_HEAP_BYTES:
-        raise PortError(
-            f"a heap of {limit:,} bytes starts no script; the least is {MIN_HEAP_BYTES:,}"
-        )
+    limit = _limit(machine.heap_bytes if heap_bytes is None else heap_bytes)
     if cut_after is not None and cut_after < 0:
         raise PortError(f"power cut in operation {cut_after}: the first is 0")
     port.check_timeout(timeout_s)
-    limit -= limit % BLOCK_BYTES
     argv = [_shown(file), *(port.board_text(word, "argument ") for word in args)]
     below, image = _image(machine, flash)
-    settings = _settings(machine, limit, cut_after, keep_flash, argv, len(below), _torn(torn, flash_state))
+    more = _of_flash(torn, flash_state, cut_at_sample, mount)
+    settings = _settings(machine, limit, cut_after, keep_flash, argv, len(below), more)
     tree = modules.tree() if compiled else None
     try:
         with tempfile.TemporaryDirectory(prefix="kvlab-") as folder, Names() as names:
@@ -184,9 +183,22 @@ def _settings(
     return json.dumps(config, ensure_ascii=False).encode()
 
 
-def _torn(seed: int | None, state: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Settings of cuts as real chips have them, if there are any."""
-    return {"torn": seed, "flash_state": state} if seed is not None or state else {}
+def _limit(heap_bytes: int) -> int:
+    """A heap in whole blocks of the collector."""
+    if heap_bytes < MIN_HEAP_BYTES:
+        raise PortError(
+            f"a heap of {heap_bytes:,} bytes starts no script; the least is {MIN_HEAP_BYTES:,}"
+        )
+    return heap_bytes - heap_bytes % BLOCK_BYTES
+
+
+def _of_flash(
+    seed: int | None, state: Mapping[str, Any] | None, cut_at_sample: int | None, mount: str | None
+) -> dict[str, Any]:
+    """Settings that few runs have: of cuts as real chips have them, when they come, what is mounted."""
+    torn = {"torn": seed, "flash_state": state} if seed is not None or state else {}
+    more = {"cut_at_sample": cut_at_sample, "mount": mount}
+    return {**torn, **{name: value for name, value in more.items() if value is not None}}
 
 
 def _process_heap(limit: int, flash_bytes: int, settings: bytes) -> int:

@@ -11,5 +11,6 @@ import stories
 TOKENS = 1000
 FREQ = None  # Hz; None: as the firmware starts, 160 MHz. Or 80_000_000
 WINDOW = 128  # recent tokens; with 256 the cache and the program do not fit the heap
+LOG = "/kv"  # where `kvlab deploy --kv-flash` has made it, a story goes on after a reset
 
-stories.main(sys.argv[1:], most_window=WINDOW, tokens=TOKENS, freq=FREQ)
+stories.main(sys.argv[1:], most_window=WINDOW, tokens=TOKENS, freq=FREQ, log=LOG)

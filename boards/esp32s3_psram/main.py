@@ -10,5 +10,6 @@ import stories
 
 TOKENS = 1000
 FREQ = None  # Hz; None: as the firmware starts, 240 MHz. Or 160_000_000, 80_000_000
+LOG = "/kv"  # where `kvlab deploy --kv-flash` has made it, a story goes on after a reset
 
-stories.main(sys.argv[1:], tokens=TOKENS, freq=FREQ)
+stories.main(sys.argv[1:], tokens=TOKENS, freq=FREQ, log=LOG)

@@ -11,5 +11,6 @@ import stories
 TOKENS = 1000
 FREQ = None  # Hz; None: as the firmware starts, 125 MHz. Certified: up to 133_000_000, and 200_000_000, for
 # which the core gets 1.15 V first
+LOG = "/kv"  # where `kvlab deploy --kv-flash` has made it, a story goes on after a reset
 
-stories.main(sys.argv[1:], tokens=TOKENS, freq=FREQ)
+stories.main(sys.argv[1:], tokens=TOKENS, freq=FREQ, log=LOG)

@@ -14,6 +14,11 @@ of its file must be what stands at its address: else it is not written, and OSEr
 """
 
 import binascii
+try:
+    import micropython
+except ImportError:
+    from .. import cpython as micropython
+
 import os
 
 from ..errors import BadArgument, NoRoom
@@ -123,6 +128,11 @@ class FileBlocks:
                 raise OSError(30)  # EROFS
             self._checked[i] = 1
 
+    def check(self):
+        """Compare all of them now: opening files allocates, and writing does not from here on."""
+        for i in range(len(self.blocks)):
+            self._check(i)
+
     def untouched(self):
         """Whether the blocks are as make_files() has left them, but for the first two, where a log begins."""
         for i in range(2, len(self.blocks)):
@@ -133,21 +143,26 @@ class FileBlocks:
                 return False
         return True
 
+    @micropython.native
     def ioctl(self, op, arg):
         if op == 4:
             return len(self.blocks)
         if op == 5:
             return BLOCK
         if op == 6:
-            self._check(arg)
+            if not self._checked[arg]:
+                self._check(arg)
             return self.storage.ioctl(6, self.blocks[arg])
         return 0
 
+    @micropython.native
     def readblocks(self, block, buf, offset=0):
         self.storage.readblocks(self.blocks[block], buf, offset)
 
+    @micropython.native
     def writeblocks(self, block, buf, offset):
-        self._check(block)
+        if not self._checked[block]:  # the call alone would allocate its frame
+            self._check(block)
         self.storage.writeblocks(self.blocks[block], buf, offset)
 
 

@@ -71,6 +71,10 @@ CLOSED_COPIES = 0x44
 
 _CREDIT = const(8)
 
+# When step() copies records to make room: never, as in a queue it comes by itself; where there is little
+# left; wherever two sectors are gained.
+NEVER, NEEDED, ALL = range(3)
+
 
 def newer(a, b):
     """Whether number a comes after b; numbers go round."""
@@ -118,6 +122,7 @@ class FlashLog:
                 unit="sectors",
             )
         self.feed = feed
+        self.collects = NEEDED
         self.distrusted = []  # (slot, record) that was something else when a start read it again
         # By sector. wear: above the floor; live: 64 bytes, rounded up, of fragments of current records.
         self.planes = bytearray(3 * self.sectors)
@@ -246,6 +251,7 @@ class FlashLog:
             self.count[slot] -= 1
             self._shrink(self.first[slot + 1] - 1, slot)
 
+    @micropython.native
     def trim(self, slot, base):
         """Records before `base` are no more: kept with the next record that is put."""
         self._check_slot(slot)
@@ -280,6 +286,7 @@ class FlashLog:
         self.used[slot] = self.open[slot] = self.base[slot] = self.count[slot] = self.waits[slot] = 0
         self.stuck = False
 
+    @micropython.native
     def sync(self, slot):
         """Close the sector that it writes to, so that what was put is kept. The rest of it stays blank."""
         self._check_slot(slot)
@@ -732,6 +739,7 @@ class FlashLog:
             i += 1
             self.first[i] -= 1
 
+    @micropython.native
     def _drop(self, slot, record):
         place = self._entry(slot, record)
         self.waits[slot] = 1
@@ -807,7 +815,11 @@ class FlashLog:
             self.owner[s] = _READY
             self.ready += 1
             return True
-        if self.free + self.ready < self.reserve + self.ahead and not self.stuck:
+        if self.collects == NEVER:
+            self.stuck = True
+        elif not self.stuck and (
+            self.collects == ALL or self.free + self.ready < self.reserve + self.ahead
+        ):
             # Within the reserve, of which a start after a cut needs all but `ahead`.
             self.stuck = not load_module("mpy_kv.flash_log.recovery").collect(self)
             return not self.stuck

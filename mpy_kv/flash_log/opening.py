@@ -9,6 +9,7 @@ except ImportError:
     from .. import cpython as micropython
 
 from ..errors import BadArgument
+from ..port import ints
 from .log import (
     CLOSED,
     CLOSED_COPIES,
@@ -35,6 +36,7 @@ _SKIP = 64
 _ABSENT = -1
 _FREE = 255
 _LAST = 4032
+_MOST_ENTRIES = 126  # of a sector
 
 
 def open_log(log):
@@ -87,6 +89,8 @@ def open_log(log):
             if each not in log.again:
                 log.again.append(each)
             i = words.next_in(log.index, i + 1, end, s)
+    if len(log.index) > log.blocks + 1 and log.first[log.slots] <= log.blocks:
+        log.index = ints(log.index[: log.blocks + 1])
     log.number = (log.number + _SKIP) & 0x3FFFFFFF
     for slot in range(log.slots):
         log.last[slot] = log.safe[slot] = log.number
@@ -119,7 +123,7 @@ class _Scan:
         out[15] = log.slots
         out[16] = log.since
         out[17] = any_generation()
-        out[36] = log.blocks
+        out[36] = len(log.index) - 1
         for slot in range(log.slots):
             out[38 + 10 * slot] = log.generation[slot]
 
@@ -156,8 +160,10 @@ class _Scan:
                     found = add(chunk, out, index, planes)
                 if found == 2:
                     self._slowly(s, n)
+                    index = log.index
             elif n < -1 and self._long(s, -1 - n):
                 self._slowly(s, -1 - n)
+                index = log.index
             elif n == -1 and header[0] != OPENED and header[0] != COPIED:
                 unknown.append(s)
             else:
@@ -213,6 +219,7 @@ class _Scan:
             self.out[at + 3] = log.base[slot]
             self.out[at + 4] = log.count[slot]
         self.out[18] = log.first[log.slots]
+        self.out[36] = len(log.index) - 1
 
     def _not_closed(self, s):
         log = self.log
@@ -479,7 +486,7 @@ def enter(log, slot, record, place):
     if log.first[slot] == log.first[slot + 1]:
         log.base[slot] = log.count[slot] = record
     more = max(log.base[slot] - record, record + 1 - log.count[slot])
-    if more > 0 and log.first[log.slots] + more > log.blocks:
+    if more > 0 and not _widen_index(log, more):
         return
     while record < log.base[slot]:
         _insert(log, slot)
@@ -494,6 +501,20 @@ def enter(log, slot, record, place):
         log.losers.append((slot, old))
     elif place != old:
         log.losers.append((slot, place))
+
+
+def _widen_index(log, more):
+    """Room for so many records more: of those that are found many may be no more, which only the newest
+    tells."""
+    need = log.first[log.slots] + more + 1
+    if need > len(log.index):
+        if need > _MOST_ENTRIES * log.sectors:
+            return False
+        wider = ints([], max(need, 2 * len(log.index)))
+        for i in range(log.first[log.slots]):
+            wider[i] = log.index[i]
+        log.index = wider
+    return True
 
 
 def _insert(log, slot):
@@ -567,9 +588,9 @@ def _resize(log, slot, base, count):
         _leave_out(log, slot, log.first[slot])
     if log.base[slot] == log.count[slot]:
         log.base[slot] = log.count[slot] = base
-    while log.base[slot] > base and log.first[log.slots] < log.blocks:
+    while log.base[slot] > base and _widen_index(log, 1):
         _insert(log, slot)
-    while log.count[slot] < count and log.first[log.slots] < log.blocks:
+    while log.count[slot] < count and _widen_index(log, 1):
         log._grow(slot)
 
 

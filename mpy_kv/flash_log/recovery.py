@@ -4,7 +4,7 @@ Until the last piece is done, a cut leaves all that was there: what is in doubt 
 which are given up at the next start where they are not closed, and erased only when these are.
 """
 
-from .log import PAGE, SUPERBLOCKS
+from .log import ALL, PAGE, SUPERBLOCKS
 from .opening import open_log, touches_doubtful
 from .words import begin, crc, half, word
 
@@ -222,11 +222,13 @@ def collect(log):
 
 
 def _victim(log):
-    """The sector with the least that is current, of a slot in which a quarter is not; -1: there is none."""
+    """The sector with the least that is current, of a slot in which a quarter is not, or with ALL two sectors
+    are not; -1: there is none."""
+    eager = log.collects == ALL
     for slot in range(log.slots):
         total = live = 0
         best = -1
-        least = _WORTH
+        least = _ALL if eager else _WORTH
         for s in range(SUPERBLOCKS, log.sectors):
             if log.owner[s] == slot and s != log.open[slot]:
                 here = log.live[s]
@@ -235,7 +237,10 @@ def _victim(log):
                 if 0 < here < least:
                     best = s
                     least = here
-        if best >= 0 and 4 * live <= 3 * total and total - live >= _GAIN and log.waits[slot] != 1:
+        pays = 4 * live <= 3 * total and total - live >= _GAIN
+        if eager:
+            pays = total - live >= 2 * _ALL
+        if best >= 0 and pays and log.waits[slot] != 1:
             return best
     return -1
 

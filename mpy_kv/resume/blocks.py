@@ -17,9 +17,10 @@ except ImportError:
     from .. import cpython as micropython
     from ..cpython import const
 
+from ..flash_log.log import NEVER
 from ..port import ints
 from ..transient import load_module
-from ..flash_log.words import copy, put_word
+from ..flash_log.words import copy, fill, put_word
 
 BLOCK = 16  # tokens
 _BLOCK = const(16)
@@ -37,6 +38,7 @@ class BlockLog:
         sizes = load_module("mpy_kv.resume.sizes")
         sizes.check(log, cache, tail)
         self.log = log
+        log.collects = NEVER
         self.cache = cache
         self.identity = identity & 0x3FFFFFFF
         self.tail = tail
@@ -46,8 +48,8 @@ class BlockLog:
         self.ring = g.slots - g.sinks
         self.planes = ints(sizes.planes(cache))
         self.step_bytes = sizes.step_bytes(cache)
-        self.body = sizes.body_bytes(cache, BLOCK)
-        self.stage = bytearray(self.body + STAMP_BYTES + len(tail))
+        self.row_bytes = sizes.row_bytes(cache)
+        self.stage = bytearray(sizes.record_bytes(cache, len(tail)))
         self.story = 0  # another for each sequence: what the sinks' record and the others have in common
         self.runs = ints([0, 0])
         self.slot = self.sink_slot = -1  # of the log
@@ -91,23 +93,33 @@ class BlockLog:
     @micropython.native
     def _put(self, p):
         log = self.log
-        while log.step():
-            pass
         if p:
             block = p // _BLOCK - 1
             self._fill(self.position - _BLOCK, _BLOCK)
             # One block more than the newest needs: until that is kept, the one before it may be gone on with.
             keep = (_BLOCK * block - self.window) // _BLOCK
-            if keep > log.base[self.slot]:
+            if log.waits[self.slot] and log.free + log.ready < log.reserve + 2 * log.ahead:
+                # What was trimmed is given up once the sector that tells so is closed, be it half empty.
+                log.sync(self.slot)
+            if keep > log.base[self.slot] and not log.waits[self.slot]:
                 log.trim(self.slot, keep)
+            while log.step():
+                pass
             if block >= log.count[self.slot]:  # else it is the block gone on from
                 log.put(self.slot, block, self.stage, self.runs, self.step_bytes)
                 self.records += 1
         else:
             self._fill(0, self.sinks)
+            while log.step():
+                pass
             log.put(self.sink_slot, 0, self.stage, self.runs, self.step_bytes)
             log.sync(self.sink_slot)
         self._busy = True
+
+    @micropython.native
+    def body(self, n):
+        """Bytes of the rows of n tokens in a record: where its stamp is."""
+        return (n * self.row_bytes + 7) & -8
 
     @micropython.native
     def _fill(self, position, n):
@@ -121,6 +133,7 @@ class BlockLog:
             slot = self.sinks + (position - self.sinks) % self.ring
             if first > self.sinks + self.ring - slot:
                 first = self.sinks + self.ring - slot
+        body = self.body(n)
         to = i = 0
         end = len(planes)
         while i < end:
@@ -128,9 +141,10 @@ class BlockLog:
             copy(stage, buffer, to, planes[i] + slot * size, first * size)
             if first < n:
                 copy(stage, buffer, to + first * size, planes[i] + self.sinks * size, (n - first) * size)
-            to += _BLOCK * size
+            to += n * size
             i += _WAYS
-        put_word(stage, self.body, self.story)
-        put_word(stage, self.body + 4, self.position)
-        copy(stage, self.tail, self.body + _STAMP_BYTES, 0, len(self.tail))
-        self.runs[1] = len(stage)
+        fill(stage, to, body - to, 0)
+        put_word(stage, body, self.story)
+        put_word(stage, body + 4, self.position)
+        copy(stage, self.tail, body + _STAMP_BYTES, 0, len(self.tail))
+        self.runs[1] = body + _STAMP_BYTES + len(self.tail)

@@ -47,30 +47,31 @@ def restore(blocks, accept):
 
 def _read(blocks, newest, first, length):
     """The rows of positions first..length - 1 and the sinks into the buffer, the newest block's tail."""
-    if blocks.sinks:
-        if not _rows(blocks, blocks.sink_slot, 0, 0, 0, blocks.sinks):
-            return False
-        blocks.story = word(blocks.stage, blocks.body)
-    block = (first - blocks.sinks) // _BLOCK
+    sinks = blocks.sinks
+    blocks.story = -1
+    if sinks and not _rows(blocks, blocks.sink_slot, 0, 0, sinks, 0, sinks):
+        return False
+    block = (first - sinks) // _BLOCK
     while block <= newest:
-        start = blocks.sinks + _BLOCK * block
-        if not _rows(blocks, blocks.slot, block, start, max(first, start), min(length, start + _BLOCK)):
-            return False
-        if not blocks.sinks and block == (first - blocks.sinks) // _BLOCK:
-            blocks.story = word(blocks.stage, blocks.body)
-        if word(blocks.stage, blocks.body) != blocks.story:
-            return False
-        if word(blocks.stage, blocks.body + 4) != start + _BLOCK:
+        start = sinks + _BLOCK * block
+        low, high = max(first, start), min(length, start + _BLOCK)
+        if not _rows(blocks, blocks.slot, block, start, _BLOCK, low, high):
             return False
         block += 1
-    copy(blocks.tail, blocks.stage, 0, blocks.body + STAMP_BYTES, len(blocks.tail))
+    at = blocks.body(_BLOCK) + STAMP_BYTES
+    copy(blocks.tail, blocks.stage, 0, at, len(blocks.tail))
     return True
 
 
-def _rows(blocks, slot, record, start, low, high):
-    """Of a record whose first token is `start`, the rows of low..high - 1 into the buffer."""
+def _rows(blocks, slot, record, start, n, low, high):
+    """Of a record of n tokens from position `start` on, the rows of low..high - 1 into the buffer."""
     stage = blocks.stage
-    if blocks.log.read(slot, record, stage) != len(stage):
+    body = blocks.body(n)
+    if blocks.log.read(slot, record, stage) != body + STAMP_BYTES + len(blocks.tail):
+        return False
+    if blocks.story < 0:
+        blocks.story = word(stage, body)
+    if word(stage, body) != blocks.story or word(stage, body + 4) != start + n:
         return False
     buffer = blocks.cache.buffer
     to = 0
@@ -78,13 +79,13 @@ def _rows(blocks, slot, record, start, low, high):
         at, size = blocks.planes[i], blocks.planes[i + 1]
         position = low
         while position < high:
-            place, n = position, high - position
+            place, count = position, high - position
             if position >= blocks.sinks:
                 place = blocks.sinks + (position - blocks.sinks) % blocks.ring
-                n = min(n, blocks.sinks + blocks.ring - place)
-            copy(buffer, stage, at + place * size, to + (position - start) * size, n * size)
-            position += n
-        to += _BLOCK * size
+                count = min(count, blocks.sinks + blocks.ring - place)
+            copy(buffer, stage, at + place * size, to + (position - start) * size, count * size)
+            position += count
+        to += n * size
     return True
 
 

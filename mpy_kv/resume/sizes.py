@@ -43,14 +43,15 @@ def step_bytes(cache):
     return step
 
 
-def body_bytes(cache, tokens):
-    """Of the rows of so many tokens."""
-    found = planes(cache)
-    return tokens * sum(found[1::2])
+def row_bytes(cache):
+    """Of a token in all layers."""
+    return sum(planes(cache)[1::2])
 
 
-def record_bytes(cache, tail):
-    return body_bytes(cache, BLOCK) + STAMP_BYTES + tail
+def record_bytes(cache, tail, tokens=0):
+    """Of a record of so many tokens; 0: of the longest that there is."""
+    tokens = tokens or max(BLOCK, cache.geometry.sinks)
+    return ((tokens * row_bytes(cache) + 7) & -8) + STAMP_BYTES + tail
 
 
 def records(cache):
@@ -59,16 +60,19 @@ def records(cache):
 
 
 def smallest_sectors(cache, tail):
-    """Of a region for the cache's tokens: superblocks, what is visible with sinks and one block more, and
-    what a start after a cut takes."""
-    size = record_bytes(cache, tail)
+    """Of a region for the cache's tokens: superblocks, what is visible with sinks and two blocks more, what a
+    start after a cut takes, and the sectors that cuts leave half empty, as long as these are a window apart.
+    (Where they come more often the log may be full: `failed`, until the next start has made room.)"""
+    size = record_bytes(cache, tail, BLOCK)
     a_sector = FOOT_AT - _HEAD
     blocks = (records(cache) - 1) * (size + (size // a_sector + 2) * (_HEAD + _ENTRY))
     taken = blocks // a_sector + 2
     if cache.geometry.sinks:
-        taken += size // a_sector + 1
+        sinks = record_bytes(cache, tail, cache.geometry.sinks)
+        taken += sinks // (a_sector - _HEAD - _ENTRY) + 1
+    size = record_bytes(cache, tail)
     ahead = ahead_for(size)
-    return SUPERBLOCKS + taken + reserve_for(size, SLOTS) + 2 * ahead
+    return SUPERBLOCKS + taken + reserve_for(size, SLOTS) + 4 * ahead
 
 
 def check(log, cache, tail):

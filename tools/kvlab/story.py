@@ -19,7 +19,7 @@ from kvlab.cost.model import Pace, pace
 from unix_port import launcher
 
 _COMPLAINT = "stories: error: "
-_FIGURES = "figures"  # the file the app writes them to
+FIGURES = "figures"  # the file that the app writes them to
 _BEFORE = "before.mkvs"  # the file of a story to go on with
 _SAVED = "saved.mkvs"  # the file of one to be gone on with
 RING = "window"  # the policy that drops the oldest
@@ -87,7 +87,7 @@ class Told:
 def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) -> Told:
     """Tell a story with the model `image` on `board`, as `run` does."""
     seen, report = run(board, image, telling, stream=stream)
-    figures = {**_figures(board, seen, report), **paced(board, image, telling, seen).figures()}
+    figures = {**figures_of(board, seen, report), **paced(board, image, telling, seen).figures()}
     return Told({**figures, "notes": notes(telling, seen, seen["context"])}, report, seen.get("saved"))
 
 
@@ -103,10 +103,10 @@ def run(
     Raises BadInput for what the app refuses, FellShort when it fails or does not fit.
     """
     telling = with_sinks(telling, image)
-    with _prepared(board, image, telling) as (place, script, arguments, how):
+    with prepared(board, image, telling) as (place, script, arguments, how):
         report = emulators.emulate(board)(script, arguments, board.machine, stream=stream, **how)
-        _judge(report, telling)
-        seen: dict[str, Any] = json.loads((place / _FIGURES).read_text())
+        judge(report, telling)
+        seen: dict[str, Any] = json.loads((place / FIGURES).read_text())
         if telling.save:
             seen["saved"] = (place / _SAVED).read_bytes()
     return seen, report
@@ -137,12 +137,12 @@ def in_heap(board: Board, image: bytes, telling: Telling, heap_bytes: int) -> di
     """What the app has to say of a run in a heap of that size instead of the board's; None where it does
     not fit. BadInput and FellShort as `run` raises them."""
     telling = with_sinks(telling, image)
-    with _prepared(board, image, telling) as (place, script, arguments, how):
+    with prepared(board, image, telling) as (place, script, arguments, how):
         report = emulators.emulate(board)(script, arguments, board.machine, heap_bytes=heap_bytes, **how)
         if report.outcome == "does not fit":
             return None
-        _judge(report, telling)
-        seen: dict[str, Any] = json.loads((place / _FIGURES).read_text())
+        judge(report, telling)
+        seen: dict[str, Any] = json.loads((place / FIGURES).read_text())
     return seen
 
 
@@ -199,7 +199,7 @@ def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:
     short = replace(telling, tokens=8, compress=None, save=False)
     if telling.budget is None and telling.policy in (None, RING):
         short = replace(short, window=f["window"], sinks=f["sinks"])
-    with _prepared(board, image, short) as (_, script, arguments, how):
+    with prepared(board, image, short) as (_, script, arguments, how):
         peak = launcher.smallest_heap(
             script, arguments, board.machine, run=emulators.emulate(board), **how
         )
@@ -208,10 +208,11 @@ def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:
 
 
 @contextmanager
-def _prepared(
-    board: Board, image: bytes, telling: Telling
+def prepared(
+    board: Board, image: bytes, telling: Telling, *, in_storage: bool = True
 ) -> Iterator[tuple[Path, Path, list[str], dict[str, Any]]]:
-    """The folder of the app's files, script, arguments and options of the emulator.
+    """The folder of the app's files, script, arguments and options of the emulator. in_storage: False where
+    the storage has a file system; the model then lies before it if it can.
 
     FellShort when the board has no room for the image.
     """
@@ -227,14 +228,15 @@ def _prepared(
         # In its own folder the app knows its files by the same short names everywhere, so that they take
         # the same heap.
         how: dict[str, Any] = {"compiled": True, "cwd": place}
-        if board.memory_mapped_flash:
-            how["flash"] = [launcher.FlashFile(image, 0, name="--model")]
+        if board.memory_mapped_flash and (in_storage or len(image) <= board.machine.storage_at):
+            at = 0 if in_storage else -(-(-len(image) // 4096) * 4096)
+            how["flash"] = [launcher.FlashFile(image, at, name="--model")]
         else:
             (place / "model.mkvm").write_bytes(image)
             arguments += ["--model", "model.mkvm"]
         if telling.resume is not None:
             (place / _BEFORE).write_bytes(telling.resume)
-        arguments += ["--json", _FIGURES]
+        arguments += ["--json", FIGURES]
         yield place, paths.BOARDS / board.name / "main.py", arguments, how
 
 
@@ -247,7 +249,7 @@ def _without_usual(telling: Telling, image: bytes) -> Telling:
     return replace(telling, codec=None)
 
 
-def _judge(report: launcher.Report, telling: Telling) -> None:
+def judge(report: launcher.Report, telling: Telling) -> None:
     """Turn an emulated run that did not end well into this program's error."""
     if report.fits:
         return
@@ -274,7 +276,7 @@ def as_typed(text: str) -> str:
     return text
 
 
-def _figures(board: Board, seen: dict[str, Any], report: launcher.Report) -> dict[str, Any]:
+def figures_of(board: Board, seen: dict[str, Any], report: launcher.Report) -> dict[str, Any]:
     return {
         "board": board.name,
         "tokens": seen["tokens"],

@@ -56,7 +56,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("studies", tuple(f"kvlab.{name}" for name in ("replay", "predict", "soak", "train", "quality"))),
     ("costs", ("kvlab.cost",)),
     ("power cuts", ("kvlab.powercut",)),
-    ("stories", ("kvlab.story",)),
+    ("stories", ("kvlab.story", "kvlab.resets")),
     ("plans", ("kvlab.plan", "kvlab.plots", "kvlab.many", "kvlab.rp2040", "kvlab.judging")),
     ("measurements", ("kvlab.pictures", "kvlab.bench")),
     ("docs", ("kvlab.docs",)),

@@ -40,7 +40,7 @@ if config.get("below_bytes"):
 from time import ticks_diff, ticks_us
 
 import micropython
-from emu import begin, board, flash, native, watch, write_records
+from emu import at_sample, begin, board, flash, native, watch, write_records
 from emu.text import brief
 
 board.NAME = config["board"]
@@ -55,6 +55,12 @@ flash.attach(
 )
 flash.below = below
 flash.storage_at = config.get("storage_at", 0)
+if config.get("cut_at_sample"):
+    at_sample(config["cut_at_sample"], flash.cut_next)
+if config.get("mount"):
+    import os
+
+    os.mount(os.VfsLfs2(flash.BlockDevice(0, flash.size), progsize=flash.program_bytes), config["mount"])
 # Imported here and not first by the script: their memory is the emulator's.
 import machine
 

@@ -65,6 +65,8 @@ def _run(dump=None, json=None, report=True, freq=None, **options):
     work = _tell
     if "requests" in options:
         from .many import tell as work
+
+        options.pop("log", None)
     if dump is None and json is None:
         figures = work(chosen, **options)
     else:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commandline import files
-from commandline.errors import BadInput
+from commandline.errors import BadInput, FellShort
 from kvlab import options, output, paths, shipped, story
 from kvlab.boards import Board
-from kvlab.cost.model import rows_of
+from kvlab.cost.model import Pace, rows_of
 from kvlab.element_types import NAMES
 from kvlab.options import Decimal
 
 if TYPE_CHECKING:  # numpy is slow to import, and --help does without
-    from kvlab import many
+    from kvlab import many, resets
     from kvlab.models.image import Image
 
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
       --shared-prefix "Once upon a time there was a dragon."
   kvlab stories --tokens 100 --save out/story.mkvs
   kvlab stories --tokens 100 --resume out/story.mkvs
+  kvlab stories --tokens 260 --kv-flash 131072 --cut-at 200
 """
 )
 @options.board_option
@@ -145,6 +146,20 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     help="Go on with it: the same text as if it had been told at once. What the cache is, the file says.",
 )
 @click.option(
+    "--kv-flash",
+    type=click.IntRange(1),
+    metavar="BYTES",
+    help="Keep the story in a flash log of that size as it is told, beside the files of the board's littlefs:"
+    " after a reset it goes on. Without --window the largest that fits.",
+)
+@click.option(
+    "--cut-at",
+    type=click.IntRange(1),
+    metavar="TOKENS",
+    help="With --kv-flash: once so many tokens are told, cut the power in the next operation on the flash;"
+    " the board starts again, and the text must be the undisturbed one.",
+)
+@click.option(
     "--firmware",
     metavar="UF2",
     help="Run this MicroPython image of a Pico in the emulator rp2040py (extra `rp2040`): the real heap and"
@@ -179,6 +194,8 @@ def command(
     kernels: str | None,
     save_path: Path | None,
     resume: str | None,
+    kv_flash: int | None,
+    cut_at: int | None,
     firmware: str | None,
     peak: bool,
     json_path: Path | None,
@@ -189,10 +206,11 @@ def command(
     Exit status: 0 told, 1 it failed, does not fit the board, or one of --requests is not what it is
     alone, 2 bad input.
     """
-    from kvlab import many
+    from kvlab import many, resets
     from kvlab.models.load import load_image
 
     _check_files(save_path, resume)
+    _check_log(kv_flash)
     _check_drawing(greedy, temperature)
     if compress is not None and not any(prompts) and not requests:
         options.no_effect("needs --prompt, of whose tokens it keeps a part", "compress")
@@ -216,17 +234,15 @@ def command(
     }
     if requests is not None:
         _check_requests(requests, prompts)
-        several = many.Telling(
-            **asked,
-            requests=requests,
-            shared_prefix=shared_prefix or "",
-            prompts=prompts,
-            block_tokens=block_tokens,
-        )
+        shared: dict[str, Any] = {"shared_prefix": shared_prefix or "", "block_tokens": block_tokens}
+        several = many.Telling(**asked, requests=requests, prompts=prompts, **shared)
         _tell_many(board, image, path, several, json_path)
         return
     telling = _of_one(asked, prompts, save_path, resume)
     sys.stdout.flush()
+    if kv_flash is not None:
+        _tell_logged(board, image, path, resets.fitted(board, image, telling, kv_flash), cut_at, json_path)
+        return
     if firmware is not None:
         options.no_effect("real firmware has one heap; leave --peak or --firmware out", "peak")
         figures = _tell_on_firmware(board, firmware, image, telling)
@@ -275,6 +291,64 @@ def _check_files(save: Path | None, resume: str | None) -> None:
         options.no_effect("not with --save; leave one of them out", "firmware", "requests")
 
 
+def _check_log(kv_flash: int | None) -> None:
+    """BadInput for what has no effect with or without --kv-flash."""
+    if kv_flash is None:
+        options.no_effect("needs --kv-flash", "cut_at")
+        return
+    options.no_effect("chooses tokens: a flash log is for a window", "policy", "budget", "compress")
+    told = ("save_path", "resume", "requests", "firmware", "peak")
+    options.no_effect("not with --kv-flash; leave one of them out", *told)
+
+
+def _tell_logged(
+    board: Board, image: Image, path: Path, region: resets.Region, cut_at: int | None, json_path: Path | None
+) -> None:
+    """Tell it with a flash log, through a power cut if there is to be one."""
+    from kvlab import resets
+
+    telling = region.telling
+    if cut_at is None:
+        begun = resets.start(
+            board, image.data, telling, resets.formatted(board, region.total_bytes), stream=True
+        )
+        figures = story.figures_of(board, begun.seen, begun.report)
+    else:
+        with output.waiting("Telling it undisturbed ..."):
+            undisturbed = story.run(board, image.data, telling)[1].stdout
+        begun, came = resets.through_a_cut(board, image.data, region, cut_at, undisturbed, stream=True)
+        figures = {**story.figures_of(board, begun.seen, begun.report), **came}
+    figures |= {**resets.figures_of(begun, region.total_bytes), "notes": region.notes}
+    figures |= Pace(note="no figure: a story with a log was not counted").figures()
+    show(board, story.Told(figures, begun.report))
+    _write_figures(json_path, path, telling, figures)
+    if not figures.get("text_equal", True):
+        raise FellShort(f"--cut-at {cut_at}: the text is not the undisturbed one")
+
+
+def _logged(f: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the flash log did."""
+    if "kv_flash_bytes" not in f:
+        return []
+    rows = [
+        (
+            "flash log",
+            f"{output.size(f['kv_flash_bytes'])}; {f['blocks']:,} blocks of 16 tokens,"
+            f" {output.size(f['payload_bytes'])}; {f['flash_programs']:,} programs,"
+            f" {f['flash_erases']:,} erases",
+        )
+    ]
+    if "text_equal" in f:
+        rows.append(
+            (
+                "power cut",
+                f"after {f['cut_at']:,} tokens; went on from token {f['went_on_from']:,},"
+                f" text {'as undisturbed' if f['text_equal'] else 'another'}",
+            )
+        )
+    return rows
+
+
 def _check_drawing(greedy: bool, temperature: str) -> None:
     """BadInput for options of drawing where no token is drawn."""
     if greedy:
@@ -307,9 +381,7 @@ def _settings(path: Path, telling: story.Telling, figures: dict[str, Any]) -> di
     return settings
 
 
-def _tell_many(
-    board: Board, image: Image, path: Path, telling: many.Telling, json_path: Path | None
-) -> None:
+def _tell_many(board: Board, image: Image, path: Path, telling: many.Telling, json_path: Path | None) -> None:
     """Tell them, show and write the figures; FellShort where one is not what it is alone."""
     from kvlab import many
 
@@ -320,9 +392,7 @@ def _tell_many(
     told.check()
 
 
-def _tell_on_firmware(
-    board: Board, firmware: str, image: Image, telling: story.Telling
-) -> dict[str, Any]:
+def _tell_on_firmware(board: Board, firmware: str, image: Image, telling: story.Telling) -> dict[str, Any]:
     """Tell it, show the figures below, and return them."""
     from kvlab import rp2040
 
@@ -362,9 +432,9 @@ def _compressed(f: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _kept(f: dict[str, Any]) -> list[tuple[str, str]]:
-    """What --resume and --save did."""
-    rows = []
-    if f["reused_tokens"]:
+    """What --resume, --save and --kv-flash did."""
+    rows = _logged(f)
+    if f["reused_tokens"] and not rows:
         rows.append(("gone on with", f"{f['reused_tokens']:,} tokens that were in the file"))
     if f["saved_bytes"]:
         rows.append(("saved", output.size(f["saved_bytes"])))

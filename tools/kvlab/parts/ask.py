@@ -14,7 +14,6 @@ _OPTIONS = {
     **dict.fromkeys(("policy", "budget", "compress"), "token-eviction"),
     "requests": "paged",
     **dict.fromkeys(("save", "resume"), "snapshot"),
-    "log": "resume",
 }
 
 

@@ -33,6 +33,8 @@ _samples = 0
 _marks = 0
 _calls = 0  # of sample(), kept or not
 _stride = 1  # every so many calls of sample() one is kept
+_call = -1  # of sample(), at the end of which _then() is called
+_then = None
 _start_us = 0
 _base_bytes = 0
 
@@ -79,6 +81,15 @@ def sample():
             _sample_bytes[_samples] = gc.mem_alloc() - _base_bytes
             _samples += 1
     _calls += 1
+    if _calls == _call:
+        _then()
+
+
+def at_sample(call, then):
+    """then() is called at the end of that call of sample(), 1 is the first."""
+    global _call, _then
+    _call = call
+    _then = then
 
 
 def write_records(file):

@@ -27,6 +27,7 @@ programs = 0  # pages programmed, whole or in part
 lost_bits = 0  # bits that were to become 1 by programming: they stay 0, as on a real chip
 
 _writable = bytearray(0)
+_BYTEARRAY = type(_writable)  # the name is another's once scripts are watched
 _reader = BytesIO(b"")  # of the image itself, no copy: what it reads into is checked as in C
 _operations_left = -1  # until the power is cut; -1 is never
 _dead = False
@@ -76,6 +77,12 @@ def state():
     }
 
 
+def cut_next():
+    """The next operation loses power."""
+    global _operations_left
+    _operations_left = 0
+
+
 @micropython.viper
 def _fill(to: ptr8, offset: int, count: int):
     i = offset
@@ -101,6 +108,7 @@ def _clear(to: ptr8, offset: int, source: ptr8, count: int) -> int:
     return lost
 
 
+@micropython.native
 def _spend():
     """One operation. True when this is the one in which the power goes."""
     global _operations_left, _dead
@@ -113,18 +121,22 @@ def _spend():
     return False
 
 
+@micropython.native
 def _check(offset, count, end, start=0):
     if offset < start or offset + count > end:
         raise OSError(5)  # EIO
 
 
+@micropython.native
 def read(offset, buf, end):
     """Fill `buf` from `offset`. Allocates nothing. TypeError when it cannot be written, as on a board;
     OSError when its bytes, known only once they are read, go beyond `end`.
     """
     _reader.seek(offset)
     _check(offset, _reader.readinto(buf), end)
-    if _model is not None and _model.weak:
+    if _model is not None and not (
+        _model.plain(offset // erase_bytes) and _model.plain((offset + len(buf)) // erase_bytes)
+    ):
         _model.read_weak(bytes_of(buf), offset)
 
 
@@ -136,13 +148,16 @@ def bytes_of(buf):
     return bytearray_at(addressof(view), len(view) * width)
 
 
+@micropython.native
 def erase(offset, count):
     """Erase `count` bytes from `offset`, in whole blocks. A cut leaves half a block erased."""
     global erases
     _check(offset, count, size)
     if offset % erase_bytes or count % erase_bytes:
         raise ValueError("erase %d+%d: not whole blocks of %d" % (offset, count, erase_bytes))
-    for start in range(offset, offset + count, erase_bytes):
+    start = offset - erase_bytes
+    while start + erase_bytes < offset + count:  # a range is an object
+        start += erase_bytes
         if _spend():
             if _torn:
                 _model.cut_erase(start // erase_bytes)
@@ -150,7 +165,7 @@ def erase(offset, count):
                 _fill(_writable, start, erase_bytes // 2)
             raise PowerCut()
         _fill(_writable, start, erase_bytes)
-        if _model is not None:
+        if _model is not None and not _model.plain(start // erase_bytes):
             _model.erased(start // erase_bytes)
         erases += 1
 
@@ -187,23 +202,46 @@ class BlockDevice:
         self._start = start
         self._size = size
 
+    @micropython.native
     def readblocks(self, block, buf, offset=0):
         read(self._offset(block, offset), buf, self._start + self._size)
 
+    @micropython.native
     def writeblocks(self, block, buf, offset=None):
-        """Without an offset the blocks are erased first; with one they must have been."""
+        """Without an offset the blocks are erased first; with one they must have been. A page in a bytearray
+        is programmed without an allocation, as on a board."""
+        if offset is not None and type(buf) is _BYTEARRAY and self._page(block, buf, offset):
+            return
         data = bytes_of(buf)
         at = self._offset(block, offset or 0, len(data))
         if offset is None:
             erase(at, len(data))
         program(at, data)
 
+    @micropython.native
+    def _page(self, block, buf, offset):
+        """Program what lies within one page, unless a cut has left something there, or is due."""
+        global _operations_left, programs, lost_bits
+        n = len(buf)
+        at = self._offset(block, offset, n)
+        _check(at, n, size)
+        if not n or at % program_bytes + n > program_bytes or _dead or _operations_left == 0:
+            return False
+        if _model is not None and not _model.plain(at // erase_bytes):
+            return False
+        _operations_left -= _operations_left > 0
+        lost_bits += _clear(_writable, at, buf, n)
+        programs += 1
+        return True
+
+    @micropython.native
     def _offset(self, block, offset, count=0):
         """Of `count` bytes, in the whole flash. OSError when they are not all in this device."""
         at = self._start + block * erase_bytes + offset
         _check(at, count, self._start + self._size, self._start)
         return at
 
+    @micropython.native
     def ioctl(self, op, arg):
         if op == 4:
             return self._size // erase_bytes

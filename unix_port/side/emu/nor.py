@@ -165,6 +165,10 @@ class Nor:
         """Bits of bytes that are no fill: fill over what was programmed before is how a page is completed."""
         return int.from_bytes(bytes(0 if byte == 0xFF else 0xFF for byte in data), "little")
 
+    def plain(self, sector):
+        """Whether no cut has left anything in the sector that no byte shows."""
+        return sector not in self.weak and sector not in self.unerased
+
     def programmed(self, sector, offset, data):
         """Bits that are programmed are no longer weak; others are where the sector was not really erased."""
         self._firm(sector, offset, data)

@@ -1,5 +1,6 @@
 """Stand-in for `rp2`: the flash after the firmware, memory-mapped as on the chip."""
 
+import micropython
 from emu import flash
 from emu.chip_uctypes import install
 
@@ -25,11 +26,14 @@ class Flash(memoryview):
         super().__init__(memoryview(flash.image)[start_given : start_given + length])
         self._device = flash.BlockDevice(start_given, length)
 
+    @micropython.native
     def readblocks(self, block, buf, offset=0):
         self._device.readblocks(block, buf, offset)
 
+    @micropython.native
     def writeblocks(self, block, buf, offset=None):
         self._device.writeblocks(block, buf, offset)
 
+    @micropython.native
     def ioctl(self, op, arg):
         return self._device.ioctl(op, arg)
