@@ -49,18 +49,44 @@ def test_the_next_tokens_are_the_undisturbed_ones(name: str) -> None:
     same(cache, again)
 
 
-# SNP-2: around the ends of blocks of 16 (after 2 sinks) and of the window.
-@pytest.mark.parametrize("tokens", [0, 1, 2, 15, 16, 17, 18, 19, 20, 21, 34, 35, 100])
-@pytest.mark.parametrize("name", ["ring", "sealed", "lru-peak", "paged"])
+# Around the ends of blocks, with the sinks before them and without, and of the windows.
+BLOCK_TOKENS = {"sealed": 16, "sealed, short": 16, "sealed, capacity": 16, "paged": 8, "paged, capacity": 8}
+
+
+PLACED = ["ring", "capacity", "mixed", "lru-peak", "window", *BLOCK_TOKENS]  # each its own way
+
+
+def ends(name: str) -> list[int]:
+    g = KINDS[name]().geometry
+    most = g.capacity - 10 if g.capacity else 100
+    visible = g.capacity or g.sinks + g.window
+    whole = [BLOCK_TOKENS[name], g.sinks + BLOCK_TOKENS[name]] if name in BLOCK_TOKENS else []
+    around = [end + by for end in [*whole, g.window, visible] for by in (-1, 0, 1)]
+    return sorted({n for n in [0, 1, *around, 100] if n <= most})
+
+
+@pytest.mark.parametrize(("name", "tokens"), [(name, n) for name in PLACED for n in ends(name)])
 def test_not_a_token_too_many_or_too_few(name: str, tokens: int) -> None:
+    """Ten tokens after a load: positions come once each, with as many ids as tokens."""
     cache = grown(KINDS[name], tokens)
     again = KINDS[name]()
-    load(again, saved(cache))
+    ids: dict[int, int] = {}
+    assert load(again, saved(cache, ids=range(200)), ids=ids) == len(cache.visible())
     same(cache, again)
+    assert sorted(ids) == again.visible()
+    g = cache.geometry
     for t in range(tokens, tokens + 10):
         assert step(cache, t) == step(again, t)
         assert again.length == t + 1
+        assert again.visible()[-1] == t
+        ids[t] = t
+        assert all(ids[p] == p for p in again.visible())
+        if not hasattr(again, "policy") and g.capacity is None:
+            first = max(min(g.sinks, t + 1), t + 1 - g.window)
+            assert again.visible() == [*range(min(g.sinks, t + 1)), *range(first, t + 1)]
     same(cache, again)
+    if g.capacity:
+        assert again.visible() == [*range(tokens + 10)]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -180,27 +206,92 @@ def written() -> bytes:
     return saved(grown(lambda: KVCache(Geometry(**WRITTEN)), 25), model=7, rope=1)
 
 
+def is_refused(cache: Any, data: bytes, says: str, tmp_path: Path, **options: Any) -> None:
+    """From a stream and from a file, by a message that has that in it; nothing of the cache is touched."""
+    path = tmp_path / "a.mkvs"
+    path.write_bytes(data)
+    was = bytes(cache.buffer), list(cache._turn), saved(cache)
+    for read in (
+        lambda: load(cache, data, **options),
+        lambda: snapshot.load_file(cache, str(path), **options),
+    ):
+        with pytest.raises(BadSnapshot) as error:
+            read()
+        assert says in str(error.value)
+        assert (bytes(cache.buffer), list(cache._turn), saved(cache)) == was
+    assert cache.check() == 0
+    new, other = step(cache, 0), step(cache, 1)
+    cache.rollback(2)
+    assert [step(cache, 0), step(cache, 1)] == [new, other]
+
+
 @pytest.mark.parametrize("field", CHANGES)
-def test_another_setting_is_refused_by_name(field: str, written: bytes) -> None:
+def test_another_setting_is_refused_by_name(field: str, written: bytes, tmp_path: Path) -> None:
     change, says = CHANGES[field]
     cache = KVCache(Geometry(**{**WRITTEN, **change}))
-    with pytest.raises(BadSnapshot, match=says):
-        load(cache, written, model=7, rope=1)
-    assert cache.length == 0
-    step(cache, 0)
+    is_refused(cache, written, says, tmp_path, model=7, rope=1)
 
 
-def test_another_model_rotation_or_kind_is_refused_by_name(written: bytes) -> None:
+def test_another_model_rotation_or_kind_is_refused_by_name(written: bytes, tmp_path: Path) -> None:
     def cache() -> Any:
         return KVCache(Geometry(**WRITTEN))
 
-    with pytest.raises(BadSnapshot, match="model is 00000008 here and 00000007 in the snapshot"):
-        load(cache(), written, model=8, rope=1)
-    with pytest.raises(BadSnapshot, match="rope is 0 here and 1 in the snapshot"):
-        load(cache(), written, model=7)
-    with pytest.raises(BadSnapshot, match="kind of cache is tokens that a policy chose here and tokens by"):
-        load(BudgetCache(Geometry(**WRITTEN), policy="lfu"), written, model=7, rope=1)
+    for other, says, settings in (
+        (cache(), "model is 00000008 here and 00000007 in the snapshot", {"model": 8, "rope": 1}),
+        (cache(), "rope is 0 here and 1 in the snapshot", {"model": 7}),
+        (
+            BudgetCache(Geometry(**WRITTEN), policy="lfu"),
+            "kind of cache is tokens that a policy chose here and tokens by position in the snapshot",
+            {"model": 7, "rope": 1},
+        ),
+    ):
+        is_refused(other, written, says, tmp_path, **settings)
     assert load(cache(), written, model=7, rope=1) == 20
+
+
+@pytest.mark.parametrize(
+    ("mine", "its", "says"),
+    [
+        (
+            {"codec": "int8"},
+            {"codec": "int4"},
+            "kind of cache is tokens by position here and sealed blocks of",
+        ),
+        ({"sinks": 0}, {"sinks": 3}, "sinks is 0 here and 3 in the snapshot"),
+        ({"sinks": 3}, {"sinks": 0}, "sinks is 3 here and 0 in the snapshot"),
+        (
+            {"codec": ["int8", "int8-int4"]},
+            {"codec": ["int8", "float16"]},
+            "codec of layer 1 is int8-int4 here and float16 in the snapshot",
+        ),
+        (
+            {"window": None, "sinks": None, "capacity": 9},
+            {"window": 8},
+            "window is none here and 8 in the snapshot",
+        ),
+        ({"window": 8}, {"window": None, "sinks": None, "capacity": 9}, "window is 8 here and none in the"),
+        ({"group": 2}, {"group": 1}, "group of layer 0 is 2 here and 1 in the snapshot"),
+    ],
+)
+def test_other_settings_are_refused_by_name(
+    mine: dict[str, Any], its: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    usual = {"codec": "int8", "window": 20, "sinks": 1}
+    data = saved(grown(cases.plain(**{**usual, **its}), 7))
+    is_refused(cases.plain(**{**usual, **mine})(), data, says, tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"window": 17}, {"sinks": 1}, {"kv_heads": 1}, {"head_dim": 2}])
+def test_a_request_of_other_settings_takes_no_block(change: dict[str, Any], tmp_path: Path) -> None:
+    data = saved(grown(KINDS["paged"], 25))
+    g = PagedGeometry(**{**cases.SHAPE, **cases.WINDOW, **change}, block_tokens=8)
+    requests = Requests(g, 3 * g.pages)
+    free = requests.available_blocks()
+    (name, value), was = *change.items(), {**cases.SHAPE, **cases.WINDOW}
+    with pytest.raises(BadSnapshot, match=f"{name} is {value} here and {was[name]} in the snapshot"):
+        load(requests.open(), data)
+    assert requests.available_blocks() == free
+    assert requests.check() == 0
 
 
 def test_another_policy_is_refused_by_name() -> None:
@@ -503,6 +594,21 @@ def test_a_full_disk_leaves_what_was_there(
 
 def _refuse(*_: str) -> None:
     raise OSError(13, "refused")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"hi\n", "no snapshot: it begins with other bytes"),
+        (b"\0" * 4000, "no snapshot: it begins with other bytes"),
+        (b"MKV", "ends after 3 bytes, too early"),
+        (b"MKVS\1", "ends after 5 bytes, too early"),
+    ],
+)
+def test_other_files_are_none_and_the_begin_of_one_is_cut(data: bytes, says: str) -> None:
+    with pytest.raises(BadSnapshot) as error:
+        snapshot.check(Stream(data).readinto)
+    assert str(error.value) == says
 
 
 def test_random_bytes_are_none() -> None:
