@@ -412,6 +412,48 @@ def test_a_header_at_an_odd_place_is_read(written: bytes) -> None:
     assert stream.at == 1 + len(written)  # what follows is left alone
 
 
+@pytest.mark.parametrize("short", [1, 3, 255])
+def test_a_stream_may_give_little_at_a_time(short: int, written: bytes) -> None:
+    cache = KVCache(Geometry(**WRITTEN))
+    stream = Stream(written, short=short)
+    assert snapshot.load(cache, stream.readinto, model=7, rope=1) == 20
+    assert saved(cache, model=7, rope=1) == written
+
+
+def test_each_word_of_the_slots_is_checked() -> None:
+    """1 + position of its token: none of a sink, none twice, none beyond the length, as many as told."""
+    make = cases.budget("lfu")
+    cache = grown(make, 30)
+    data = saved(cache)
+    at = next(at for tag, _, at, _ in sections(data) if tag == b"SLOT")
+    slots = struct.unpack_from(f"<{len(cache.at)}I", data, at)
+    held = [x for x in slots if x]
+    sinks = cache.geometry.sinks
+    assert min(held) > sinks == 2
+    at += 4 * slots.index(held[0])
+    for wrong in (0, 1, sinks, held[1], 31, 0xFFFFFFFF):
+        bad = bytearray(data)
+        struct.pack_into("<I", bad, at, wrong)
+        again = make()
+        with pytest.raises(BadSnapshot, match="damaged: (another number|a sink in|a token beyond|a worth)"):
+            load(again, mended(bad))
+        assert (again.length, again.check()) == (0, 0)
+    unused = next(x for x in range(sinks + 1, 31) if x not in held)
+    struct.pack_into("<I", bad, at, unused)
+    load(make(), mended(bad))
+
+
+def test_what_the_header_has_to_spare_is_zero(written: bytes) -> None:
+    """The u16 behind the rotation."""
+    fields = list(HEADER.unpack_from(written))
+    assert (fields[13], fields[14], fields[15]) == (1, 0, 25)
+    for wrong in (1, 0x8000):
+        bad = bytearray(written)
+        HEADER.pack_into(bad, 0, *fields[:14], wrong, *fields[15:])
+        with pytest.raises(BadSnapshot, match="numbers in the header that no program writes"):
+            load(KVCache(Geometry(**WRITTEN)), mended(bad), model=7, rope=1)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", TINY)
 def test_what_a_hostile_writer_changes_is_refused_or_harmless(name: str, sampled: Sampled) -> None:
@@ -781,3 +823,40 @@ def test_what_no_encoder_writes_is_refused(name: str, which: str) -> None:
                 load(again, data)
             assert again.length == 0
             assert again.check() == 0
+
+
+QUICK = {"int8": 8, "int8-int4": 8, "int8-int4, padded": 6, "float16": 4, "float16, padded": 3}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_whole_planes_are_checked_as_rows_are(name: str) -> None:
+    """Each value of each byte of a token, codes, scales and padding: as many are wrong, to the last byte."""
+    from mpy_kv.codecs import named
+    from mpy_kv.transient import load_module
+
+    codec = name.partition(",")[0]
+    cache = grown(
+        cases.plain(codec, window=7, sinks=1, head_dim=QUICK[name], kv_heads=1, heads=1, layers=1), 8
+    )
+    g, form = cache.geometry, load_module("mpy_kv.snapshot.forms").of(cache)
+    header = load_module("mpy_kv.snapshot.header").made(form, 0, 0)
+    buffer = cache.buffer
+    check = named(codec).broken
+
+    def of_rows() -> int:
+        return sum(check(buffer, g, w, *cache.place(0, w, p)) for p in (6, 7) for w in "kv")
+
+    assert form.broken(header) == of_rows() == 0
+    wrong = 0
+    for which in "kv":
+        codes, scales = cache.place(0, which, 7)
+        size = g.v_row_bytes if which == "v" else g.row_bytes
+        for place in [*range(codes, codes + size), *([scales, scales + 1] if g.groups else [])]:
+            was = buffer[place]
+            for byte in range(256):
+                buffer[place] = byte
+                expected = of_rows()
+                assert bool(form.broken(header)) == bool(expected), (which, place - codes, byte)
+                wrong += expected != 0
+            buffer[place] = was
+    assert wrong > 10
