@@ -232,7 +232,7 @@ def command(
         figures = _tell_on_firmware(board, firmware, image, telling)
         _write_figures(json_path, path, telling, figures)
         return
-    told = story.tell(board, image.data, telling, stream=True)
+    told = _told(board, image.data, telling, resume)
     if save_path is not None and told.saved is not None:
         files.write(save_path, told.saved, "--save")
     if peak:
@@ -240,6 +240,15 @@ def command(
             told = story.with_peak(board, image.data, telling, told)
     show(board, told)
     _write_figures(json_path, path, telling, told.figures)
+
+
+def _told(board: Board, image: bytes, telling: story.Telling, resume: str | None) -> story.Told:
+    """The story; what is wrong with the file of --resume is told of it by its name."""
+    try:
+        return story.tell(board, image, telling, stream=True)
+    except BadInput as error:
+        about, of_file, what = str(error).partition("--resume: ")
+        raise BadInput(f"--resume {resume}: {what}" if of_file and not about else str(error)) from None
 
 
 def _of_one(
@@ -307,9 +316,7 @@ def _settings(path: Path, telling: story.Telling, figures: dict[str, Any]) -> di
     return settings
 
 
-def _tell_many(
-    board: Board, image: Image, path: Path, telling: many.Telling, json_path: Path | None
-) -> None:
+def _tell_many(board: Board, image: Image, path: Path, telling: many.Telling, json_path: Path | None) -> None:
     """Tell them, show and write the figures; FellShort where one is not what it is alone."""
     from kvlab import many
 
@@ -320,9 +327,7 @@ def _tell_many(
     told.check()
 
 
-def _tell_on_firmware(
-    board: Board, firmware: str, image: Image, telling: story.Telling
-) -> dict[str, Any]:
+def _tell_on_firmware(board: Board, firmware: str, image: Image, telling: story.Telling) -> dict[str, Any]:
     """Tell it, show the figures below, and return them."""
     from kvlab import rp2040
 
