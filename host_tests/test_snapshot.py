@@ -160,6 +160,17 @@ def test_a_request_that_was_loaded_is_found_by_its_ids() -> None:
     assert requests.check() == 0
 
 
+@pytest.mark.parametrize(("tokens", "known"), [(20, True), (21, False), (40, False)])
+def test_ids_of_a_request_beyond_its_window_are_the_programs(tokens: int, known: bool) -> None:
+    """It knows ids for others to find its tokens by, so not behind some that are gone; a program may."""
+    data = saved(grown(KINDS["paged"], tokens), ids=range(100))
+    again = KINDS["paged"]()
+    ids: dict[int, int] = {}
+    load(again, data, ids=ids)
+    assert saved(again, ids=ids) == data
+    assert (b"IDS " in [tag for tag, _, _, _ in sections(saved(again))]) == known
+
+
 def test_a_request_takes_no_more_than_it_may() -> None:
     data = saved(grown(cases.request(4, capacity=40), 13))
     requests = Requests(PagedGeometry(**cases.SHAPE, capacity=40, block_tokens=4), 6)
