@@ -18,6 +18,7 @@ import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +27,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tools"), str(
 
 import snapshot_cases  # noqa: E402
 from snapshot_cases import budget, grown, load, plain, request, saved, step  # noqa: E402
+from stories import app  # noqa: E402
 from stories.errors import ImageError  # noqa: E402
 from stories.image import Image  # noqa: E402
 from stories.tokenizer import Tokenizer  # noqa: E402
@@ -35,7 +37,7 @@ from kvlab.models.image import convert  # noqa: E402
 from kvlab.models.llama2c import read_checkpoint  # noqa: E402
 from kvlab.models.tokenizer import read_tokenizer  # noqa: E402
 from mpy_kv import snapshot  # noqa: E402
-from mpy_kv.errors import KVError  # noqa: E402
+from mpy_kv.errors import BadArgument, KVError  # noqa: E402
 
 WORDS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x10000)
 WORDS += (0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
@@ -155,6 +157,44 @@ def _image_mended(data: bytes) -> bytes:
 
 
 READERS["board image"] = (_images, _image, _image_mended)
+
+
+# Stories to go on with
+
+
+@cache
+def _stories() -> tuple[bytes, ...]:
+    made = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "a")
+        for options in ({"seed": 3}, {"greedy": True}, {"codec": "float16"}):
+            _run(_images()[1], 5, window=3, save=path, **options)
+            made.append(Path(path).read_bytes())
+    return tuple(made)
+
+
+def _run(image: bytes, tokens: int, **options: object) -> None:
+    options |= {"check_crc": False, "kernels": "plain", "report": False, "write": lambda part: None}
+    with redirect_stdout(None):
+        app._run(model=bytearray(image), tokens=tokens, **options)
+
+
+def _story(data: bytes) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a"
+        path.write_bytes(data)
+        try:
+            _run(_images()[1], 3, resume=str(path))
+        except BadArgument:
+            return False
+    return True
+
+
+READERS["story"] = (
+    _stories,
+    _story,
+    lambda data: snapshot_cases.mended(data) if len(data) >= 80 else data,
+)
 
 
 def one(name: str, seed: int) -> bool:

@@ -49,18 +49,44 @@ def test_the_next_tokens_are_the_undisturbed_ones(name: str) -> None:
     same(cache, again)
 
 
-# SNP-2: around the ends of blocks of 16 (after 2 sinks) and of the window.
-@pytest.mark.parametrize("tokens", [0, 1, 2, 15, 16, 17, 18, 19, 20, 21, 34, 35, 100])
-@pytest.mark.parametrize("name", ["ring", "sealed", "lru-peak", "paged"])
+# Around the ends of blocks, with the sinks before them and without, and of the windows.
+BLOCK_TOKENS = {"sealed": 16, "sealed, short": 16, "sealed, capacity": 16, "paged": 8, "paged, capacity": 8}
+
+
+PLACED = ["ring", "capacity", "mixed", "lru-peak", "window", *BLOCK_TOKENS]  # each its own way
+
+
+def ends(name: str) -> list[int]:
+    g = KINDS[name]().geometry
+    most = g.capacity - 10 if g.capacity else 100
+    visible = g.capacity or g.sinks + g.window
+    whole = [BLOCK_TOKENS[name], g.sinks + BLOCK_TOKENS[name]] if name in BLOCK_TOKENS else []
+    around = [end + by for end in [*whole, g.window, visible] for by in (-1, 0, 1)]
+    return sorted({n for n in [0, 1, *around, 100] if n <= most})
+
+
+@pytest.mark.parametrize(("name", "tokens"), [(name, n) for name in PLACED for n in ends(name)])
 def test_not_a_token_too_many_or_too_few(name: str, tokens: int) -> None:
+    """Ten tokens after a load: positions come once each, with as many ids as tokens."""
     cache = grown(KINDS[name], tokens)
     again = KINDS[name]()
-    load(again, saved(cache))
+    ids: dict[int, int] = {}
+    assert load(again, saved(cache, ids=range(200)), ids=ids) == len(cache.visible())
     same(cache, again)
+    assert sorted(ids) == again.visible()
+    g = cache.geometry
     for t in range(tokens, tokens + 10):
         assert step(cache, t) == step(again, t)
         assert again.length == t + 1
+        assert again.visible()[-1] == t
+        ids[t] = t
+        assert all(ids[p] == p for p in again.visible())
+        if not hasattr(again, "policy") and g.capacity is None:
+            first = max(min(g.sinks, t + 1), t + 1 - g.window)
+            assert again.visible() == [*range(min(g.sinks, t + 1)), *range(first, t + 1)]
     same(cache, again)
+    if g.capacity:
+        assert again.visible() == [*range(tokens + 10)]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -134,6 +160,17 @@ def test_a_request_that_was_loaded_is_found_by_its_ids() -> None:
     assert requests.check() == 0
 
 
+@pytest.mark.parametrize(("tokens", "known"), [(20, True), (21, False), (40, False)])
+def test_ids_of_a_request_beyond_its_window_are_the_programs(tokens: int, known: bool) -> None:
+    """It knows ids for others to find its tokens by, so not behind some that are gone; a program may."""
+    data = saved(grown(KINDS["paged"], tokens), ids=range(100))
+    again = KINDS["paged"]()
+    ids: dict[int, int] = {}
+    load(again, data, ids=ids)
+    assert saved(again, ids=ids) == data
+    assert (b"IDS " in [tag for tag, _, _, _ in sections(saved(again))]) == known
+
+
 def test_a_request_takes_no_more_than_it_may() -> None:
     data = saved(grown(cases.request(4, capacity=40), 13))
     requests = Requests(PagedGeometry(**cases.SHAPE, capacity=40, block_tokens=4), 6)
@@ -180,27 +217,92 @@ def written() -> bytes:
     return saved(grown(lambda: KVCache(Geometry(**WRITTEN)), 25), model=7, rope=1)
 
 
+def is_refused(cache: Any, data: bytes, says: str, tmp_path: Path, **options: Any) -> None:
+    """From a stream and from a file, by a message that has that in it; nothing of the cache is touched."""
+    path = tmp_path / "a.mkvs"
+    path.write_bytes(data)
+    was = bytes(cache.buffer), list(cache._turn), saved(cache)
+    for read in (
+        lambda: load(cache, data, **options),
+        lambda: snapshot.load_file(cache, str(path), **options),
+    ):
+        with pytest.raises(BadSnapshot) as error:
+            read()
+        assert says in str(error.value)
+        assert (bytes(cache.buffer), list(cache._turn), saved(cache)) == was
+    assert cache.check() == 0
+    new, other = step(cache, 0), step(cache, 1)
+    cache.rollback(2)
+    assert [step(cache, 0), step(cache, 1)] == [new, other]
+
+
 @pytest.mark.parametrize("field", CHANGES)
-def test_another_setting_is_refused_by_name(field: str, written: bytes) -> None:
+def test_another_setting_is_refused_by_name(field: str, written: bytes, tmp_path: Path) -> None:
     change, says = CHANGES[field]
     cache = KVCache(Geometry(**{**WRITTEN, **change}))
-    with pytest.raises(BadSnapshot, match=says):
-        load(cache, written, model=7, rope=1)
-    assert cache.length == 0
-    step(cache, 0)
+    is_refused(cache, written, says, tmp_path, model=7, rope=1)
 
 
-def test_another_model_rotation_or_kind_is_refused_by_name(written: bytes) -> None:
+def test_another_model_rotation_or_kind_is_refused_by_name(written: bytes, tmp_path: Path) -> None:
     def cache() -> Any:
         return KVCache(Geometry(**WRITTEN))
 
-    with pytest.raises(BadSnapshot, match="model is 00000008 here and 00000007 in the snapshot"):
-        load(cache(), written, model=8, rope=1)
-    with pytest.raises(BadSnapshot, match="rope is 0 here and 1 in the snapshot"):
-        load(cache(), written, model=7)
-    with pytest.raises(BadSnapshot, match="kind of cache is tokens that a policy chose here and tokens by"):
-        load(BudgetCache(Geometry(**WRITTEN), policy="lfu"), written, model=7, rope=1)
+    for other, says, settings in (
+        (cache(), "model is 00000008 here and 00000007 in the snapshot", {"model": 8, "rope": 1}),
+        (cache(), "rope is 0 here and 1 in the snapshot", {"model": 7}),
+        (
+            BudgetCache(Geometry(**WRITTEN), policy="lfu"),
+            "kind of cache is tokens that a policy chose here and tokens by position in the snapshot",
+            {"model": 7, "rope": 1},
+        ),
+    ):
+        is_refused(other, written, says, tmp_path, **settings)
     assert load(cache(), written, model=7, rope=1) == 20
+
+
+@pytest.mark.parametrize(
+    ("mine", "its", "says"),
+    [
+        (
+            {"codec": "int8"},
+            {"codec": "int4"},
+            "kind of cache is tokens by position here and sealed blocks of",
+        ),
+        ({"sinks": 0}, {"sinks": 3}, "sinks is 0 here and 3 in the snapshot"),
+        ({"sinks": 3}, {"sinks": 0}, "sinks is 3 here and 0 in the snapshot"),
+        (
+            {"codec": ["int8", "int8-int4"]},
+            {"codec": ["int8", "float16"]},
+            "codec of layer 1 is int8-int4 here and float16 in the snapshot",
+        ),
+        (
+            {"window": None, "sinks": None, "capacity": 9},
+            {"window": 8},
+            "window is none here and 8 in the snapshot",
+        ),
+        ({"window": 8}, {"window": None, "sinks": None, "capacity": 9}, "window is 8 here and none in the"),
+        ({"group": 2}, {"group": 1}, "group of layer 0 is 2 here and 1 in the snapshot"),
+    ],
+)
+def test_other_settings_are_refused_by_name(
+    mine: dict[str, Any], its: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    usual = {"codec": "int8", "window": 20, "sinks": 1}
+    data = saved(grown(cases.plain(**{**usual, **its}), 7))
+    is_refused(cases.plain(**{**usual, **mine})(), data, says, tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"window": 17}, {"sinks": 1}, {"kv_heads": 1}, {"head_dim": 2}])
+def test_a_request_of_other_settings_takes_no_block(change: dict[str, Any], tmp_path: Path) -> None:
+    data = saved(grown(KINDS["paged"], 25))
+    g = PagedGeometry(**{**cases.SHAPE, **cases.WINDOW, **change}, block_tokens=8)
+    requests = Requests(g, 3 * g.pages)
+    free = requests.available_blocks()
+    (name, value), was = *change.items(), {**cases.SHAPE, **cases.WINDOW}
+    with pytest.raises(BadSnapshot, match=f"{name} is {value} here and {was[name]} in the snapshot"):
+        load(requests.open(), data)
+    assert requests.available_blocks() == free
+    assert requests.check() == 0
 
 
 def test_another_policy_is_refused_by_name() -> None:
@@ -319,6 +421,48 @@ def test_a_header_at_an_odd_place_is_read(written: bytes) -> None:
     stream.at = 1
     snapshot.load(KVCache(Geometry(**WRITTEN)), stream.readinto, model=7, rope=1)
     assert stream.at == 1 + len(written)  # what follows is left alone
+
+
+@pytest.mark.parametrize("short", [1, 3, 255])
+def test_a_stream_may_give_little_at_a_time(short: int, written: bytes) -> None:
+    cache = KVCache(Geometry(**WRITTEN))
+    stream = Stream(written, short=short)
+    assert snapshot.load(cache, stream.readinto, model=7, rope=1) == 20
+    assert saved(cache, model=7, rope=1) == written
+
+
+def test_each_word_of_the_slots_is_checked() -> None:
+    """1 + position of its token: none of a sink, none twice, none beyond the length, as many as told."""
+    make = cases.budget("lfu")
+    cache = grown(make, 30)
+    data = saved(cache)
+    at = next(at for tag, _, at, _ in sections(data) if tag == b"SLOT")
+    slots = struct.unpack_from(f"<{len(cache.at)}I", data, at)
+    held = [x for x in slots if x]
+    sinks = cache.geometry.sinks
+    assert min(held) > sinks == 2
+    at += 4 * slots.index(held[0])
+    for wrong in (0, 1, sinks, held[1], 31, 0xFFFFFFFF):
+        bad = bytearray(data)
+        struct.pack_into("<I", bad, at, wrong)
+        again = make()
+        with pytest.raises(BadSnapshot, match="damaged: (another number|a sink in|a token beyond|a worth)"):
+            load(again, mended(bad))
+        assert (again.length, again.check()) == (0, 0)
+    unused = next(x for x in range(sinks + 1, 31) if x not in held)
+    struct.pack_into("<I", bad, at, unused)
+    load(make(), mended(bad))
+
+
+def test_what_the_header_has_to_spare_is_zero(written: bytes) -> None:
+    """The u16 behind the rotation."""
+    fields = list(HEADER.unpack_from(written))
+    assert (fields[13], fields[14], fields[15]) == (1, 0, 25)
+    for wrong in (1, 0x8000):
+        bad = bytearray(written)
+        HEADER.pack_into(bad, 0, *fields[:14], wrong, *fields[15:])
+        with pytest.raises(BadSnapshot, match="numbers in the header that no program writes"):
+            load(KVCache(Geometry(**WRITTEN)), mended(bad), model=7, rope=1)
 
 
 @pytest.mark.exhaustive
@@ -505,6 +649,21 @@ def _refuse(*_: str) -> None:
     raise OSError(13, "refused")
 
 
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"hi\n", "no snapshot: it begins with other bytes"),
+        (b"\0" * 4000, "no snapshot: it begins with other bytes"),
+        (b"MKV", "ends after 3 bytes, too early"),
+        (b"MKVS\1", "ends after 5 bytes, too early"),
+    ],
+)
+def test_other_files_are_none_and_the_begin_of_one_is_cut(data: bytes, says: str) -> None:
+    with pytest.raises(BadSnapshot) as error:
+        snapshot.check(Stream(data).readinto)
+    assert str(error.value) == says
+
+
 def test_random_bytes_are_none() -> None:
     r = random.Random(1)
     head = saved(grown(TINY["ring"], 9))[:80]
@@ -675,3 +834,40 @@ def test_what_no_encoder_writes_is_refused(name: str, which: str) -> None:
                 load(again, data)
             assert again.length == 0
             assert again.check() == 0
+
+
+QUICK = {"int8": 8, "int8-int4": 8, "int8-int4, padded": 6, "float16": 4, "float16, padded": 3}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_whole_planes_are_checked_as_rows_are(name: str) -> None:
+    """Each value of each byte of a token, codes, scales and padding: as many are wrong, to the last byte."""
+    from mpy_kv.codecs import named
+    from mpy_kv.transient import load_module
+
+    codec = name.partition(",")[0]
+    cache = grown(
+        cases.plain(codec, window=7, sinks=1, head_dim=QUICK[name], kv_heads=1, heads=1, layers=1), 8
+    )
+    g, form = cache.geometry, load_module("mpy_kv.snapshot.forms").of(cache)
+    header = load_module("mpy_kv.snapshot.header").made(form, 0, 0)
+    buffer = cache.buffer
+    check = named(codec).broken
+
+    def of_rows() -> int:
+        return sum(check(buffer, g, w, *cache.place(0, w, p)) for p in (6, 7) for w in "kv")
+
+    assert form.broken(header) == of_rows() == 0
+    wrong = 0
+    for which in "kv":
+        codes, scales = cache.place(0, which, 7)
+        size = g.v_row_bytes if which == "v" else g.row_bytes
+        for place in [*range(codes, codes + size), *([scales, scales + 1] if g.groups else [])]:
+            was = buffer[place]
+            for byte in range(256):
+                buffer[place] = byte
+                expected = of_rows()
+                assert bool(form.broken(header)) == bool(expected), (which, place - codes, byte)
+                wrong += expected != 0
+            buffer[place] = was
+    assert wrong > 10

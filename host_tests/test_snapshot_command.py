@@ -96,5 +96,12 @@ def test_damaged_files_and_others(tmp_path: Path, kvlab: Any) -> None:
     path.write_bytes(mended(bad))
     status, _, err = kvlab("snapshot", "check", path)
     assert (status, "window must be" in err) == (1, True)
+    # A shape within every bound, of 137 GB and more, is refused before a cache is made.
+    bad = bytearray(data)
+    struct.pack_into("<HHH", bad, 18, 1024, 1024, 1024)
+    struct.pack_into("<I", bad, 24, 65000)
+    path.write_bytes(mended(bad))
+    status, _, err = kvlab("snapshot", "check", path)
+    assert (status, "a cache of its shape takes" in err, err.count("\n")) == (1, True, 1)
     for words in (["show", tmp_path / "none"], ["show", tmp_path], ["show", path, "--out", tmp_path / "x"]):
         assert kvlab("snapshot", *words)[0] == 2

@@ -33,6 +33,38 @@ def test_the_unix_port(upy: Any, tmp_path: Path) -> None:
     assert bytes(again.all) == path.read_bytes()
 
 
+WITHOUT_EMITTER = """
+import sys
+with open("mpy_kv/port.py") as f:
+    text = f.read().replace("EMITTER = True", "EMITTER = False")
+names = {"__name__": "mpy_kv.port", "__file__": "mpy_kv/port.py"}
+exec(text, names)
+class Module:
+    pass
+port = Module()
+for key in names:
+    setattr(port, key, names[key])
+sys.modules["mpy_kv.port"] = port
+sys.path.append("host_tests/device")
+import snapshots
+assert type(sys.modules["mpy_kv.sequence"]).__name__ == "_Names"
+snapshots.KINDS = {name: snapshots.KINDS[name] for name in ("float16", "int8", "int8-int4", "lfu")}
+snapshots.main([])
+"""
+
+
+def test_a_port_without_an_emitter(upy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not compile what is decorated; modules of snapshots are loaded as they are."""
+    root = DEVICE.parents[1]
+    assert [
+        f.name for f in (root / "mpy_kv" / "snapshot").glob("*.py") if "@micropython" in f.read_text()
+    ] == []
+    monkeypatch.chdir(root)
+    found = upy.run(WITHOUT_EMITTER, heap_bytes=16 << 20).splitlines()
+    assert len(found) == 8
+    assert set(found) <= set(KNOWN.splitlines())
+
+
 @pytest.mark.slow
 def test_32_bit_firmware(qemu: Any) -> None:
     assert qemu.run(SCRIPT, timeout=300) == KNOWN

@@ -110,8 +110,10 @@ def test_what_cannot_be_is_refused_before_a_model_is_opened(tmp_path: Path) -> N
         ({"seed": 3}, "seed is in the file"),
         ({"greedy": True}, "greedy is in the file"),
         ({"budget": 9}, "budget is in the file"),
-        ({"window": 13}, "window is 13 here and 12 in the snapshot"),
-        ({"codec": "float16"}, "codec|group"),
+        ({"window": 13}, "window is 13 here and 12 in the file of --resume: leave it out"),
+        ({"sinks": 0}, "sinks is 0 here and 4 in the file of --resume: leave it out"),
+        ({"codec": "float16"}, "codec is float16 here and int8 in the file of --resume: leave it out"),
+        ({"policy": "lfu"}, "policy is lfu here and none in the file of --resume: leave it out"),
         ({"resume": str(tmp_path / "none")}, "--resume .*none cannot be read"),
         ({"save": str(tmp_path / "no" / "x")}, "--save .*x cannot be written"),
     ):
@@ -122,3 +124,41 @@ def test_what_cannot_be_is_refused_before_a_model_is_opened(tmp_path: Path) -> N
         with pytest.raises(BadArgument, match="--resume .*a cannot be read"):
             told(5, resume=str(path))
     assert sorted(x.name for x in tmp_path.iterdir()) == ["a"]
+
+
+def test_a_choice_of_tokens_that_no_program_makes_is_refused(tmp_path: Path) -> None:
+    """Each word of the section but the sum, which is written before it is read."""
+    path = tmp_path / "a"
+    told(5, window=12, seed=3, save=str(path))
+    was = path.read_bytes()
+    at = next(at for tag, _, at, n in snapshot_cases.sections(was) if (tag, n) == (b"tale", 40))
+    words = struct.unpack_from("<10I", was, at)
+    wrong = {
+        0: (1 << 29, 0xFFFFFFFF),
+        1: (512, 0xFFFFFFFF),
+        2: (2,),
+        3: (2,),
+        4: (0, (1 << 14) - 1, 1 << 15, 0xFFFFFFFF),
+        5: (12, 0xFFFFFFF9, 1 << 31),
+        6: (25, 0xFFFFFFFF),
+        8: (0, (1 << 15) + 1, 0xFFFFFFFF),
+        9: (0,),
+    }
+    for i, values in wrong.items():
+        for value in values:
+            bad = bytearray(was)
+            struct.pack_into("<I", bad, at + 4 * i, value)
+            path.write_bytes(snapshot_cases.mended(bytes(bad)))
+            with pytest.raises(BadArgument, match="no story of this program"):
+                told(2, resume=str(path))
+    assert words[3] == 0
+    path.write_bytes(was)
+    assert told(2, resume=str(path))[1]["tokens"] == 2
+
+
+@pytest.mark.parametrize("temperature", ["0.001", "0.8", "100"])
+@pytest.mark.parametrize("top_p", ["0.001", "1"])
+def test_every_temperature_can_be_gone_on_with(temperature: str, top_p: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "a")
+    how = {"window": 12, "temperature": temperature, "top_p": top_p}
+    assert told(6, **how, save=path)[0] + told(4, resume=path)[0] == told(10, **how)[0]

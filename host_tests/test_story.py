@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import qemu_fixtures
+import snapshot_cases
 from tiny_model import write_tiny
 
 from kvlab import cli, shipped, story
@@ -238,16 +239,20 @@ def test_files_of_stories_that_cannot_be(tmp_path, capfd, kvlab):
     assert told(tmp_path, capfd, model, "--window", 12, "--save", file)[0] == 0
     was = file.read_bytes()
     (tmp_path / "short.mkvs").write_bytes(was[:-1])
+    capacity = snapshot_cases.grown(snapshot_cases.KINDS["capacity"], 3)
+    (tmp_path / "capacity.mkvs").write_bytes(snapshot_cases.saved(capacity))
     on = ["stories", "--model", model, "--tokens", 3, "--resume"]
     for words, says in (
         ([file, "--seed", 4], "--seed: is in the file of --resume; leave one of them out"),
         ([file, "--prompt", "a"], "--prompt: is in the file of --resume; leave one of them out"),
         ([file, "--requests", 2], "--requests: not with --resume"),
         ([file, "--save", file], "--save"),
-        ([file, "--window", 13], "--resume: window is 13 here and 12 in the snapshot"),
+        ([file, "--window", 13], "--window is 13 here and 12 in the file of --resume: leave it out"),
+        ([file, "--codec", "int4"], "--codec is int4 here and int8 in the file of --resume: leave it out"),
         ([tmp_path / "none"], "no such file"),
-        ([tmp_path / "short.mkvs"], "--resume: ends after"),
-        ([model], "--resume: no snapshot: it begins with other bytes"),
+        ([tmp_path / "short.mkvs"], f"--resume {tmp_path / 'short.mkvs'}: ends after"),
+        ([tmp_path / "capacity.mkvs"], "capacity.mkvs: is of a cache with a capacity: a story has a window"),
+        ([model], f"--resume {model}: no snapshot: it begins with other bytes"),
     ):
         status, _, err = kvlab(*on, *words)
         assert status == 2
@@ -258,6 +263,6 @@ def test_files_of_stories_that_cannot_be(tmp_path, capfd, kvlab):
     other, _ = write_tiny(tmp_path / "other", seed=1)
     status, _, err = kvlab("stories", "--model", other, "--tokens", 3, "--resume", file)
     assert status == 2
-    assert "--resume: model is " in err
+    assert f"--resume {file}: model is " in err
     status, _, err = kvlab("stories", "--model", model, "--tokens", 3, "--requests", 2, "--save", file)
     assert (status, "--requests: not with --save" in err) == (2, True)

@@ -28,7 +28,8 @@ def save(cache, write, model=0, rope=0, ids=None, sections=(), buffer=None):
     """Write the committed tokens of `cache` through write(bytes-like); returns the number of bytes.
 
     model, rope: numbers below 2^32 and 256 that say whose keys these are, and how they are rotated; load()
-    compares them. ids: what gives the id of a visible token as ids[position] (a Request has its own).
+    compares them. ids: what gives the id of a visible token as ids[position] (a Request has its
+    own while it knows all of them: one with a window that was loaded past it does not).
     sections: pairs (tag, bytes) of the program's, a tag of four bytes, the first a small letter.
     buffer: a bytearray to work in. Raises StepError within a step, BadSnapshot where write() takes less than
     all; the sequence stays as it is, but for blocks of int4 that a rollback left to the next step to open."""

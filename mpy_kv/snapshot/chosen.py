@@ -71,14 +71,14 @@ class Chosen(Positions):
         base = self.cache.attention[layer].codes[layer]
         at = self.cache.at
         runs = [(base, 0, min(h.sinks, h.length))] if min(h.sinks, h.length) else []
-        start = -1
-        for r in range(len(at) + 1):
-            there = r < len(at) and 0 < at[r] <= h.length
-            if there and start < 0:
-                start = r
-            elif not there and start >= 0:
-                runs.append((base, h.sinks + start, r - start))
-                start = -1
+        r = 0
+        while r < len(at):
+            n = 0
+            while r + n < len(at) and 0 < at[r + n] <= h.length:
+                n += 1
+            if n:
+                runs.append((base, h.sinks + r, n))
+            r += n + 1
         return runs
 
     def move(self, pipe, tag, layer, h):

@@ -91,10 +91,12 @@ def made(form, model, rope):
 def read(reader):
     """The Header at the start of a stream; reader.left is then what it says."""
     start = bytearray(BYTES - 4)
-    reader.move(start, 0, 8)
-    magic, version, size = struct.unpack("<4sHH", start[:8])
-    if magic != MAGIC:
-        raise BadSnapshot("no snapshot: it begins with other bytes")
+    for i in range(len(MAGIC)):
+        reader.move(start, i, 1)
+        if start[i] != MAGIC[i]:
+            raise BadSnapshot("no snapshot: it begins with other bytes")
+    reader.move(start, 4, 4)
+    version, size = struct.unpack("<HH", start[4:8])
     if version != VERSION:
         raise BadSnapshot("version %d; this program reads version %d" % (version, VERSION))
     if size != BYTES:
@@ -125,7 +127,7 @@ def compare(h, mine):
             if h.length > a:
                 raise BadSnapshot("capacity is %d here, the snapshot has %d tokens" % (a, h.length))
         elif a != b:
-            refuse(name, a or "none", b or "none")
+            refuse(name, _said(name, a), _said(name, b))
     if h.form != mine.form:
         refuse("kind of cache", FORMS[mine.form], FORMS[h.form])
     for name in ("policy", "recent", "rope"):
@@ -133,6 +135,11 @@ def compare(h, mine):
             refuse(name, getattr(mine, name), getattr(h, name))
     if h.model != mine.model:
         refuse("model", "%08x" % mine.model, "%08x" % h.model)
+
+
+def _said(name, value):
+    """Of window and capacity the one that is not is 0."""
+    return value or ("none" if name in ("window", "capacity") else 0)
 
 
 def check(h, g):

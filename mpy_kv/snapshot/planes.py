@@ -48,14 +48,18 @@ def broken(buffer, g, runs, codec=None):
     """How many codes and scales in those runs no encoder writes."""
     name = codec or g.codec
     keys, key_scales, values, value_scales = planes(g)
+    k_bits, v_bits = CODECS[name][:2]
+    if name == "float16" and g.row_bytes == 2 * g.head_dim:
+        return infinite(buffer, keys, runs, True) + infinite(buffer, values, runs, True)
     bad = 0
     slow = ("k", "v")
-    k_bits, v_bits = CODECS[name][:2]
     if k_bits == 8:  # a code is a byte and never 0: few calls tell
         bad += _zeros(buffer, keys, runs) + infinite(buffer, key_scales, runs)
         slow = ("v",)
         if v_bits == 8:
             return bad + _zeros(buffer, values, runs) + infinite(buffer, value_scales, runs)
+        if v_bits == 4 and g.slice_width == 2 * g.v_slice_bytes:
+            return bad + _zero_nibbles(buffer, values, runs) + infinite(buffer, value_scales, runs)
     codec = load_module("mpy_kv.codecs").named(name)
     for base, slot, n in runs:
         for s in range(slot, slot + n):
@@ -66,29 +70,43 @@ def broken(buffer, g, runs, codec=None):
     return bad
 
 
-def _zeros(buffer, plane, runs):
-    """Bytes of 0, looked for by pieces of a chunk's size."""
-    view = memoryview(buffer)
+def _spans(plane, runs):
+    """(begin, end) of what a plane has in each run."""
     first, size, count, stride = plane
-    found = 0
     for i in range(count):
         for base, slot, n in runs:
             at = base + first + i * stride + slot * size
-            end = at + n * size
-            while at < end:
-                found += bytes(view[at : min(at + _PIECE, end)]).count(b"\0")
-                at += _PIECE
+            yield at, at + n * size
+
+
+def _zeros(buffer, plane, runs):
+    """Bytes of 0, looked for by pieces of a chunk's size."""
+    view = memoryview(buffer)
+    found = 0
+    for at, end in _spans(plane, runs):
+        while at < end:
+            found += bytes(view[at : min(at + _PIECE, end)]).count(b"\0")
+            at += _PIECE
+    return found
+
+
+def _zero_nibbles(buffer, plane, runs):
+    """Bytes with a nibble of 0."""
+    view = memoryview(buffer)
+    found = 0
+    for at, end in _spans(plane, runs):
+        for x in view[at:end]:
+            if x < 16 or not x & 15:
+                found += 1
     return found
 
 
 def infinite(buffer, plane, runs, signed=False):
     """float16 numbers that are not finite, or below 0 unless they may be."""
-    first, size, count, stride = plane
     mask = 0x7F if signed else 0xFF
     found = 0
-    for i in range(count):
-        for base, slot, n in runs:
-            at = base + first + i * stride + slot * size + 1
-            for high in range(at, at + n * size, 2):
-                found += buffer[high] & mask >= 0x7C
+    for at, end in _spans(plane, runs):
+        for high in range(at + 1, end, 2):
+            if buffer[high] & mask >= 0x7C:
+                found += 1
     return found

@@ -16,6 +16,8 @@ from mpy_kv.transient import load_module
 if TYPE_CHECKING:  # slow to import
     import numpy as np
 
+MOST_BYTES = 1 << 31  # of a cache that is made because a file says so
+
 
 @dataclass(frozen=True)
 class Section:
@@ -93,6 +95,10 @@ def loaded(of: Snapshot, name: str) -> tuple[Any, dict[int, int]]:
             group=groups[0] if alike else groups,
             **({"capacity": h.capacity} if h.capacity else {"window": h.window, "sinks": h.sinks}),
         )
+        if g.bytes() > MOST_BYTES:
+            raise FellShort(
+                f"{name}: a cache of its shape takes {g.bytes():,} bytes; at most {MOST_BYTES:,} here"
+            )
         if h.policy:
             from mpy_kv.token_eviction import BudgetCache
 

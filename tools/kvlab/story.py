@@ -200,9 +200,7 @@ def with_peak(board: Board, image: bytes, telling: Telling, told: Told) -> Told:
     if telling.budget is None and telling.policy in (None, RING):
         short = replace(short, window=f["window"], sinks=f["sinks"])
     with prepared(board, image, short) as (_, script, arguments, how):
-        peak = launcher.smallest_heap(
-            script, arguments, board.machine, run=emulators.emulate(board), **how
-        )
+        peak = launcher.smallest_heap(script, arguments, board.machine, run=emulators.emulate(board), **how)
     told.report.heap_peak_bytes = peak
     return Told({**f, "heap_peak_bytes": peak}, told.report, told.saved)
 
@@ -257,7 +255,10 @@ def judge(report: launcher.Report, telling: Telling) -> None:
     for line in reversed((report.stdout + report.stderr).split("\n")):
         if line.startswith(_COMPLAINT):
             said = line[len(_COMPLAINT) :]
-            raise BadInput(said.replace(f"--resume {_BEFORE} cannot be read: ", "--resume: "))
+            named = f"--resume {_BEFORE} "
+            if said.startswith(named):
+                said = "--resume: " + said[len(named) :].removeprefix("cannot be read: ")
+            raise BadInput(said)
     if report.outcome not in ("ok", "does not fit"):
         sys.stderr.write(report.stderr)  # a fault of the app: show where
     remedy = f"; lower {telling.ROOM}" if report.verdict.startswith("does not fit: ") else ""

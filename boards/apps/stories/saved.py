@@ -62,8 +62,12 @@ def prepare(chosen, options):
             if options.get(name) or chosen.get(name):
                 raise BadArgument("%s is in the file of --resume: leave it out" % name)
         for name, value in settings(path).items():
-            if chosen.get(name) is None:
+            mine = chosen.get(name)
+            if mine is None:
                 chosen[name] = value
+            elif name != "group" and isinstance(mine, (int, str)) and not _alike(mine, value):
+                values = name, mine, "none" if value is None else value
+                raise BadArgument("%s is %s here and %s in the file of --resume: leave it out" % values)
     path = options.get("save")
     if path is not None:
         try:
@@ -73,9 +77,16 @@ def prepare(chosen, options):
             raise BadArgument("--save %s cannot be written: %s" % (path, error))
 
 
+def _alike(mine, its):
+    """Window alone is the policy of a ring, which a snapshot names none."""
+    return mine == its or mine == "window" and its is None
+
+
 def settings(path):
     """What open_model() takes for a cache like the one in the file, a new dict."""
     h, types = _header(path)
+    if not h.window:
+        raise BadArgument("--resume %s is of a cache with a capacity: a story has a window" % path)
     found = {"window": h.window, "sinks": h.sinks, "policy": h.policy or None}
     found["codec"], found["group"] = types[0]
     if len(set(types)) > 1:
@@ -146,6 +157,13 @@ def save(llama, teller, ids, path):
                 kept.remove(name)
 
 
+def _drawn(numbers, vocab):
+    """Whether that is how tokens are drawn (sampling.py): kernels take it as it is."""
+    heat, exponent, bits, _, top_p, state = numbers
+    heated = 1 << 14 <= heat < 1 << 15 and -6 <= exponent <= 11
+    return heated and 0 <= bits <= 24 and vocab << bits <= 1 << 30 and 0 < top_p <= 1 << 15 and state != 0
+
+
 def take(llama, teller, ids, path):
     """Take over the story of the file, whose last token is yet to be run; how many that are."""
     model, rope = _identity(llama)
@@ -157,11 +175,12 @@ def take(llama, teller, ids, path):
         raise BadArgument("--resume %s cannot be read: %s" % (path, error))
     words = struct.unpack("<%dI" % (len(tale) // 4), tale)
     stories, last, ended, greedy = words[:_WORDS]
-    if last >= llama.vocab or ended > 1 or greedy > 1 or stories >> 29:
+    numbers = [x - (1 << 32) if x >> 31 else x for x in words[_WORDS:]]
+    sound = last < llama.vocab and ended < 2 and greedy < 2 and not stories >> 29
+    if not sound or not (greedy or _drawn(numbers, llama.vocab)):
         raise BadArgument("--resume %s: no story of this program" % path)
     teller.stories, teller.last, teller.ended, sampler.greedy = stories, last, bool(ended), bool(greedy)
     for i in range(_HEAT, _STATE + 1):
-        x = words[_WORDS + i - _HEAT]
-        sampler.parameters[i] = x - (1 << 32) if x >> 31 else x
+        sampler.parameters[i] = numbers[i - _HEAT]
     return reused
 

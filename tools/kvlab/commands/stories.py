@@ -248,7 +248,7 @@ def command(
         figures = _tell_on_firmware(board, firmware, image, telling)
         _write_figures(json_path, path, telling, figures)
         return
-    told = story.tell(board, image.data, telling, stream=True)
+    told = _told(board, image.data, telling, resume)
     if save_path is not None and told.saved is not None:
         files.write(save_path, told.saved, "--save")
     if peak:
@@ -256,6 +256,15 @@ def command(
             told = story.with_peak(board, image.data, telling, told)
     show(board, told)
     _write_figures(json_path, path, telling, told.figures)
+
+
+def _told(board: Board, image: bytes, telling: story.Telling, resume: str | None) -> story.Told:
+    """The story; what is wrong with the file of --resume is told of it by its name."""
+    try:
+        return story.tell(board, image, telling, stream=True)
+    except BadInput as error:
+        about, of_file, what = str(error).partition("--resume: ")
+        raise BadInput(f"--resume {resume}: {what}" if of_file and not about else str(error)) from None
 
 
 def _of_one(
