@@ -452,7 +452,7 @@ def test_deploy_copies_all(dry) -> None:
     assert figures["parts"] == "all"
     assert set(copied_modules(figures)) == {*closure.all_of("mpy_kv"), *closure.all_of("stories")}
     assert {*PARTS, "viper", "thumb", "stories", "model", "main.py"} == set(figures["by_part"])
-    figures, _ = dry("--app", "none")
+    figures, _ = dry("--app", "none", "--mpy")
     assert figures["parts"] == "all"
     assert set(copied_modules(figures)) == set(closure.all_of("mpy_kv"))
 

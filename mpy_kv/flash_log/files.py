@@ -14,6 +14,7 @@ of its file must be what stands at its address: else it is not written, and OSEr
 """
 
 import binascii
+
 try:
     import micropython
 except ImportError:

@@ -101,7 +101,7 @@ class FlashLog:
     """device: block protocol with offsets, blocks of 4,096 bytes. record_bytes: of the longest record.
     slots: sequences at a time. blocks: records at a time. feed: called before each erase and each record.
 
-    RAM: 4 bytes a sector, 4 a block, some 40 a slot and two pages.
+    RAM: 3 bytes a sector, 4 a block, some 40 a slot and two pages.
     """
 
     def __init__(self, device, record_bytes, slots=8, blocks=256, feed=None):
@@ -130,7 +130,7 @@ class FlashLog:
         self.owner = planes[: self.sectors]
         self.wear = planes[self.sectors : 2 * self.sectors]
         self.live = planes[2 * self.sectors :]
-        self.copied = bytearray(self.sectors)  # 1: this start has copied to it
+        self.copied = []  # sectors that this start has copied to, as long as it is not recovered
         self.index = ints([], blocks + 1)  # by slot and record: sector << 9 | offset / 8; 0: absent
         self.generation = ints([], slots)
         self.identity = ints([], slots)
@@ -161,8 +161,9 @@ class FlashLog:
         """Know nothing of the flash. For a start."""
         fill(self.owner, 0, self.sectors, _FREE)
         fill(self.owner, 0, SUPERBLOCKS, FIXED)
-        for of in (self.wear, self.live, self.copied):
+        for of in (self.wear, self.live):
             fill(of, 0, self.sectors, 0)
+        self.copied = []
         self._forget_records()
         for i in range(self.slots):
             for of in (self.generation, self.identity, self.first, self.base, self.count, self.open):
@@ -226,7 +227,7 @@ class FlashLog:
 
     def ram_bytes(self):
         """Bytes that grow with sectors and blocks."""
-        return 4 * self.sectors + 4 * len(self.index)
+        return len(self.planes) + 4 * len(self.index)
 
     # Sequences
 
@@ -535,7 +536,8 @@ class FlashLog:
             self._refuse_now()
         self.owner[s] = slot
         self.live[s] = 0
-        self.copied[s] = self.recovery is not None
+        if self.recovery is not None:
+            self.copied.append(s)
         self.ready -= 1
         self.cursor = s + 1 if s + 1 < self.sectors else 0
         self.open[slot] = s
@@ -582,7 +584,7 @@ class FlashLog:
             at += _HEAD + (half(header, 18) << 3)
             crc(0, _ENTRY, foot, state)
             self._emit(foot, _ENTRY)
-        put_word(foot, 0, (CLOSED_COPIES if self.copied[s] else CLOSED) | VERSION << 8 | slot << 16)
+        put_word(foot, 0, (CLOSED_COPIES if s in self.copied else CLOSED) | VERSION << 8 | slot << 16)
         put_word(foot, 4, self._next())
         put_word(foot, 8, self.floor + self.wear[s])
         foot[11] = self.session
@@ -817,9 +819,7 @@ class FlashLog:
             return True
         if self.collects == NEVER:
             self.stuck = True
-        elif not self.stuck and (
-            self.collects == ALL or self.free + self.ready < self.reserve + self.ahead
-        ):
+        elif not self.stuck and (self.collects == ALL or self.free + self.ready < self.reserve + self.ahead):
             # Within the reserve, of which a start after a cut needs all but `ahead`.
             self.stuck = not load_module("mpy_kv.flash_log.recovery").collect(self)
             return not self.stuck

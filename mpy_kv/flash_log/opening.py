@@ -5,8 +5,10 @@ One read a closed sector: its last bytes are the summary. Of sectors in doubt ev
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from ..errors import BadArgument
 from ..port import ints
@@ -25,6 +27,39 @@ from .log import (
 )
 from . import words
 from .words import begin, copy, crc, foot, half, new_scan, take, widen, word
+
+# fields: scan, scan slot
+_FOOT_KIND = const(0)
+_FOOT_SLOT = const(1)
+_FOOT_NUMBER = const(2)
+_FOOT_SESSION = const(4)
+_FOOT_GENERATION = const(5)
+_FOOT_IDENTITY = const(6)
+_FOOT_END = const(7)
+_FOOT_NEXT = const(8)
+_AT_SECTOR = const(9)
+_ALL_SECTORS = const(10)
+_FLOOR = const(11)
+_NEWEST = const(12)
+_NEWEST_IN = const(13)
+_MOST_WORN = const(14)
+_ALL_SLOTS = const(15)
+_SINCE = const(16)
+_ANY_GENERATION = const(17)
+_ENTRIES = const(18)
+_OWNED = const(19)
+_CAPACITY = const(36)
+_SLOTS_AT = const(37)
+_GENERATION = const(0)
+_IDENTITY = const(1)
+_FIRST = const(2)
+_BASE = const(3)
+_COUNT = const(4)
+_TAIL = const(5)
+_BEFORE = const(7)
+_USED = const(9)
+_SLOT_WORDS = const(10)
+# end of fields
 
 _HEAD = 24
 _FOOT = 32
@@ -117,15 +152,15 @@ class _Scan:
         self.of_starts = {}  # session: number and closed sector of the last that a start did that was cut
         self.late = []  # closed by such a start
         out = self.out
-        out[10] = log.sectors
-        out[11] = log.floor
-        out[12] = number
-        out[15] = log.slots
-        out[16] = log.since
-        out[17] = any_generation()
-        out[36] = len(log.index) - 1
+        out[_ALL_SECTORS] = log.sectors
+        out[_FLOOR] = log.floor
+        out[_NEWEST] = number
+        out[_ALL_SLOTS] = log.slots
+        out[_SINCE] = log.since
+        out[_ANY_GENERATION] = any_generation()
+        out[_CAPACITY] = len(log.index) - 1
         for slot in range(log.slots):
-            out[38 + 10 * slot] = log.generation[slot]
+            out[_SLOTS_AT + _SLOT_WORDS * slot + _GENERATION] = log.generation[slot]
 
     @micropython.native
     def run(self):
@@ -145,7 +180,7 @@ class _Scan:
         s = SUPERBLOCKS
         last = log.sectors
         while s < last:
-            out[9] = s
+            out[_AT_SECTOR] = s
             n = -1
             try:
                 read(s, tail, _LAST)
@@ -183,43 +218,43 @@ class _Scan:
         """The records that begin in a sector, where it is not done at once."""
         log = self.log
         out = self.out
-        slot, number = out[1], out[2]
-        if slot >= log.slots or (log.generation[slot] != out[5] and not out[17]):
+        slot, number = out[_FOOT_SLOT], out[_FOOT_NUMBER]
+        if slot >= log.slots or (log.generation[slot] != out[_FOOT_GENERATION] and not out[_ANY_GENERATION]):
             return
-        if out[0] == CLOSED_COPIES and newer(number, log.since):
-            self._of_start(out[4], number, s)
-            self.late.append((number, s, slot, out[4], out[8]))
+        if out[_FOOT_KIND] == CLOSED_COPIES and newer(number, log.since):
+            self._of_start(out[_FOOT_SESSION], number, s)
+            self.late.append((number, s, slot, out[_FOOT_SESSION], out[_FOOT_NEXT]))
             log.owner[s] = slot
-            out[19] += 1
-            out[38 + 10 * slot + 9] = 1
-            out[38 + 10 * slot + 1] = out[6]
+            out[_OWNED] += 1
+            out[_SLOTS_AT + _SLOT_WORDS * slot + _USED] = 1
+            out[_SLOTS_AT + _SLOT_WORDS * slot + _IDENTITY] = out[_FOOT_IDENTITY]
             return
         self._give()
-        _entries(log, slot, s, n, out[7])
+        _entries(log, slot, s, n, out[_FOOT_END])
         self._get()
 
     def _give(self):
         """Write what was found so far to the log."""
         log = self.log
         for slot in range(log.slots):
-            at = 38 + 10 * slot
-            log.identity[slot] = self.out[at + 1]
-            log.first[slot] = self.out[at + 2]
-            log.base[slot] = self.out[at + 3]
-            log.count[slot] = self.out[at + 4]
-            log.used[slot] = self.out[at + 9]
-        log.first[log.slots] = self.out[18]
+            at = _SLOTS_AT + _SLOT_WORDS * slot
+            log.identity[slot] = self.out[at + _IDENTITY]
+            log.first[slot] = self.out[at + _FIRST]
+            log.base[slot] = self.out[at + _BASE]
+            log.count[slot] = self.out[at + _COUNT]
+            log.used[slot] = self.out[at + _USED]
+        log.first[log.slots] = self.out[_ENTRIES]
 
     def _get(self):
         """And read what of it has changed."""
         log = self.log
         for slot in range(log.slots):
-            at = 38 + 10 * slot
-            self.out[at + 2] = log.first[slot]
-            self.out[at + 3] = log.base[slot]
-            self.out[at + 4] = log.count[slot]
-        self.out[18] = log.first[log.slots]
-        self.out[36] = len(log.index) - 1
+            at = _SLOTS_AT + _SLOT_WORDS * slot
+            self.out[at + _FIRST] = log.first[slot]
+            self.out[at + _BASE] = log.base[slot]
+            self.out[at + _COUNT] = log.count[slot]
+        self.out[_ENTRIES] = log.first[log.slots]
+        self.out[_CAPACITY] = len(log.index) - 1
 
     def _not_closed(self, s):
         log = self.log
@@ -232,22 +267,22 @@ class _Scan:
         number = word(header, 4)
         slot = half(header, 2)
         log.wear[s] = min(255, max(0, (word(header, 8) & 0xFFFFFF) - log.floor))
-        out[14] = max(out[14], log.wear[s])
+        out[_MOST_WORN] = max(out[_MOST_WORN], log.wear[s])
         if not newer(number, log.since):
             return  # of before a start that had mended all: what it held was given up then
         if kind == COPIED:
             self._of_start(header[11], number, 0)
-        elif newer(number, out[12]):
-            out[12] = number
-            out[13] = 0
-        if slot < log.slots and (log.generation[slot] == word(header, 12) or out[17]):
+        elif newer(number, out[_NEWEST]):
+            out[_NEWEST] = number
+            out[_NEWEST_IN] = 0
+        if slot < log.slots and (log.generation[slot] == word(header, 12) or out[_ANY_GENERATION]):
             if kind == COPIED:
                 self.erase.append(s)
             else:
                 log.owner[s] = slot
-                out[19] += 1
-                out[38 + 10 * slot + 9] = 1
-                out[38 + 10 * slot + 1] = word(header, 16)
+                out[_OWNED] += 1
+                out[_SLOTS_AT + _SLOT_WORDS * slot + _USED] = 1
+                out[_SLOTS_AT + _SLOT_WORDS * slot + _IDENTITY] = word(header, 16)
                 self.doubts.append((number, s))
 
     def _of_start(self, session, number, closed):
@@ -259,14 +294,14 @@ class _Scan:
         log = self.log
         out = self.out
         self._give()
-        log.free -= out[19]
+        log.free -= out[_OWNED]
         for s in self.unknown:
-            log.wear[s] = out[14]  # as worn as the most worn that is known
+            log.wear[s] = out[_MOST_WORN]  # as worn as the most worn that is known
         while log.session in self.of_starts:
             log.session = (log.session + 1) & 255
-        log.number = out[12]
-        if out[13] and log.owner[out[13]] < log.slots and last_is_doubtful(log):
-            self.doubts.append((out[12], out[13]))
+        log.number = out[_NEWEST]
+        if out[_NEWEST_IN] and log.owner[out[_NEWEST_IN]] < log.slots and last_is_doubtful(log):
+            self.doubts.append((out[_NEWEST], out[_NEWEST_IN]))
         for number, closed in self.of_starts.values():
             if newer(number, log.number):
                 log.number = number
@@ -277,12 +312,11 @@ class _Scan:
         self.tails = [0] * log.slots
         self.copied = []  # (slot, sector) of copies, oldest first
         for slot in range(log.slots):
-            at = 38 + 10 * slot
-            self.tails[slot] = out[at + 7] if out[at + 5] in self.in_doubt else out[at + 5]
+            at = _SLOTS_AT + _SLOT_WORDS * slot
+            self.tails[slot] = out[at + _BEFORE] if out[at + _TAIL] in self.in_doubt else out[at + _TAIL]
         self._copies()
-        if out[13] in self.in_doubt:
-            _withdraw(log, out[13])
-
+        if out[_NEWEST_IN] in self.in_doubt:
+            _withdraw(log, out[_NEWEST_IN])
 
     def _copies(self):
         """Enter what starts that were cut have copied. Where the last such record of a slot broke off, all
@@ -290,9 +324,7 @@ class _Scan:
         log = self.log
         self.late.sort()
         closed = [s for _, s, _, _, _ in self.late]
-        broken = [
-            (slot, session) for _, _, slot, session, then in self.late if then and then not in closed
-        ]
+        broken = [(slot, session) for _, _, slot, session, then in self.late if then and then not in closed]
         for number, s, slot, session, _ in self.late:
             if (slot, session) in broken:
                 self.erase.append(s)

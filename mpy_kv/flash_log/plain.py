@@ -6,6 +6,47 @@ On boards with native code viper.py takes this module's place.
 
 from binascii import crc32
 
+try:
+    from micropython import const
+except ImportError:
+    from ..cpython import const
+
+# fields: scan, scan slot
+_FOOT_KIND = const(0)
+_FOOT_SLOT = const(1)
+_FOOT_NUMBER = const(2)
+_FOOT_WEAR = const(3)
+_FOOT_SESSION = const(4)
+_FOOT_GENERATION = const(5)
+_FOOT_IDENTITY = const(6)
+_FOOT_END = const(7)
+_FOOT_NEXT = const(8)
+_AT_SECTOR = const(9)
+_ALL_SECTORS = const(10)
+_FLOOR = const(11)
+_NEWEST = const(12)
+_NEWEST_IN = const(13)
+_MOST_WORN = const(14)
+_ALL_SLOTS = const(15)
+_SINCE = const(16)
+_ANY_GENERATION = const(17)
+_ENTRIES = const(18)
+_OWNED = const(19)
+_CAPACITY = const(36)
+_SLOTS_AT = const(37)
+_GENERATION = const(0)
+_IDENTITY = const(1)
+_FIRST = const(2)
+_BASE = const(3)
+_COUNT = const(4)
+_TAIL = const(5)
+_TAIL_NUMBER = const(6)
+_BEFORE = const(7)
+_BEFORE_NUMBER = const(8)
+_USED = const(9)
+_SLOT_WORDS = const(10)
+# end of fields
+
 
 def crc(at, n, buf, state):
     """Go on with n bytes of buf from `at` on."""
@@ -86,23 +127,18 @@ def foot(chunk, out):
     n = half(chunk, 52)
     if chunk[32] not in (0x43, 0x44) or chunk[33] != 1 or n < 1 or n > 126:
         return -1
-    out[0] = chunk[32]
-    out[1] = half(chunk, 34)
-    out[2] = word(chunk, 36)
-    out[3] = word(chunk, 40) & 0xFFFFFF
-    out[4] = chunk[43]
-    out[5] = word(chunk, 44)
-    out[6] = word(chunk, 48)
-    out[7] = half(chunk, 54) << 3
-    out[8] = word(chunk, 56)
+    out[_FOOT_KIND] = chunk[32]
+    out[_FOOT_SLOT] = half(chunk, 34)
+    out[_FOOT_NUMBER] = word(chunk, 36)
+    out[_FOOT_WEAR] = word(chunk, 40) & 0xFFFFFF
+    out[_FOOT_SESSION] = chunk[43]
+    out[_FOOT_GENERATION] = word(chunk, 44)
+    out[_FOOT_IDENTITY] = word(chunk, 48)
+    out[_FOOT_END] = half(chunk, 54) << 3
+    out[_FOOT_NEXT] = word(chunk, 56)
     if n > 4:
         return -1 - n
     return n if crc32(memoryview(chunk)[32 - 8 * n : 60]) == word(chunk, 60) else -1
-
-
-# Where in `out` things stand: foot() writes the first, a scan the next, then each slot has ten of its own.
-SCAN = 38
-SLOT = 10
 
 
 def _newer(a, b):
@@ -112,64 +148,64 @@ def _newer(a, b):
 def take(out, planes):
     """Note the wear and owner of the closed sector whose foot is in `out`. 1: it is current; 0: not; 2: a
     start that may have been cut has copied to it."""
-    s = out[9]
-    worn = min(255, max(0, out[3] - out[11]))
-    planes[out[10] + s] = worn
-    out[14] = max(out[14], worn)
-    if out[1] >= out[15]:
+    s = out[_AT_SECTOR]
+    worn = min(255, max(0, out[_FOOT_WEAR] - out[_FLOOR]))
+    planes[out[_ALL_SECTORS] + s] = worn
+    out[_MOST_WORN] = max(out[_MOST_WORN], worn)
+    if out[_FOOT_SLOT] >= out[_ALL_SLOTS]:
         return 0
-    number = out[2]
-    if out[0] == 0x44:
-        if _newer(number, out[16]):
+    number = out[_FOOT_NUMBER]
+    if out[_FOOT_KIND] == 0x44:
+        if _newer(number, out[_SINCE]):
             return 2
-    elif _newer(number, out[12]):
-        out[12], out[13] = number, s
-    q = SCAN + SLOT * out[1]
-    if out[q] != out[5] and not out[17]:
+    elif _newer(number, out[_NEWEST]):
+        out[_NEWEST], out[_NEWEST_IN] = number, s
+    q = _SLOTS_AT + _SLOT_WORDS * out[_FOOT_SLOT]
+    if out[q + _GENERATION] != out[_FOOT_GENERATION] and not out[_ANY_GENERATION]:
         return 0
-    planes[s] = out[1]
-    out[19] += 1
-    out[q + 9] = 1
-    out[q + 1] = out[6]
-    if not out[q + 5] or _newer(number, out[q + 6]):
-        out[q + 7 : q + 9] = out[q + 5 : q + 7]
-        out[q + 5], out[q + 6] = s, number
-    elif not out[q + 7] or _newer(number, out[q + 8]):
-        out[q + 7], out[q + 8] = s, number
+    planes[s] = out[_FOOT_SLOT]
+    out[_OWNED] += 1
+    out[q + _USED] = 1
+    out[q + _IDENTITY] = out[_FOOT_IDENTITY]
+    if not out[q + _TAIL] or _newer(number, out[q + _TAIL_NUMBER]):
+        out[q + _BEFORE], out[q + _BEFORE_NUMBER] = out[q + _TAIL], out[q + _TAIL_NUMBER]
+        out[q + _TAIL], out[q + _TAIL_NUMBER] = s, number
+    elif not out[q + _BEFORE] or _newer(number, out[q + _BEFORE_NUMBER]):
+        out[q + _BEFORE], out[q + _BEFORE_NUMBER] = s, number
     return 1
 
 
 def _reserve(out, index, record):
     """Where in the index a record of the slot in `out` stands, made if need be; -1: there is no room."""
-    q = SCAN + SLOT * out[1]
-    base, count = out[q + 3], out[q + 4]
+    q = _SLOTS_AT + _SLOT_WORDS * out[_FOOT_SLOT]
+    base, count = out[q + _BASE], out[q + _COUNT]
     if base == count:
         base = count = record
-    at = out[q + 2]
+    at = out[q + _FIRST]
     more = base - record
     if record >= count:
         more = record + 1 - count
         at += count - base
     if more > 0:
-        if out[18] + more > out[36]:
+        if out[_ENTRIES] + more > out[_CAPACITY]:
             return -1
-        for i in range(out[18] - 1, at - 1, -1):
+        for i in range(out[_ENTRIES] - 1, at - 1, -1):
             index[i + more] = index[i]
         for i in range(at, at + more):
             index[i] = 0
-        out[18] += more
+        out[_ENTRIES] += more
         base = min(base, record)
         count = max(count, record + 1)
-        for slot in range(out[1] + 1, out[15]):
-            out[SCAN + SLOT * slot + 2] += more
-    out[q + 3], out[q + 4] = base, count
-    return out[q + 2] + record - base
+        for slot in range(out[_FOOT_SLOT] + 1, out[_ALL_SLOTS]):
+            out[_SLOTS_AT + _SLOT_WORDS * slot + _FIRST] += more
+    out[q + _BASE], out[q + _COUNT] = base, count
+    return out[q + _FIRST] + record - base
 
 
 def enter(chunk, out, index, planes):
     """Enter the records that begin in the sector whose last 64 bytes are at hand. 2: there is another version
     of one, or no room."""
-    s = out[9]
+    s = out[_AT_SECTOR]
     live = begun = 0
     for i in range(32 - 8 * half(chunk, 52), 32, 8):
         at = half(chunk, i + 4)
@@ -181,8 +217,8 @@ def enter(chunk, out, index, planes):
             if p < 0 or index[p] not in (0, s << 9 | at):
                 return 2
             index[p] = s << 9 | at
-    live += (out[7] - 8 * begun + 63) >> 6
-    planes[2 * out[10] + s] = (planes[2 * out[10] + s] + live) & 255
+    live += (out[_FOOT_END] - 8 * begun + 63) >> 6
+    planes[2 * out[_ALL_SECTORS] + s] = (planes[2 * out[_ALL_SECTORS] + s] + live) & 255
     return 1
 
 

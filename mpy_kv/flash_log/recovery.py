@@ -39,6 +39,7 @@ def step(log):
         log.since = log.number
         log.write_superblock()
         log.recovery = None
+        log.copied = []
         log.distrusted = []
         for slot in range(log.slots):
             log._settle(slot)
@@ -81,9 +82,8 @@ def _mend(log):
             return
     if log.open[slot]:
         log.finish(slot, 0)
-    for s in range(SUPERBLOCKS, log.sectors):
-        if log.owner[s] == slot:
-            log.copied[s] = 0  # it is all there is from now on
+    # It is all there is from now on.
+    log.copied = [s for s in log.copied if log.owner[s] != slot]
     for s in log.doubtful:
         if log.owner[s] == slot:
             _make_ready(log, s)
@@ -113,7 +113,8 @@ def _make_ready(log, s):
     log.erase(s)
     log.owner[s] = _READY
     log.live[s] = 0
-    log.copied[s] = 0
+    if s in log.copied:
+        log.copied.remove(s)
     log.ready += 1
 
 
@@ -157,9 +158,8 @@ def _copy(log, slot, record):
 
 def _anew(log):
     """Give up what this start has copied, and look again at what there is."""
-    for s in range(SUPERBLOCKS, log.sectors):
-        if log.copied[s]:
-            _make_ready(log, s)
+    for s in list(log.copied):
+        _make_ready(log, s)
     open_log(log)
 
 
@@ -272,5 +272,3 @@ def _lies_in(log, slot, record, s):
         return touches_doubtful(log, slot, record)
     finally:
         log.doubtful = had
-
-

@@ -1,6 +1,44 @@
 """The kernels of the flash log, native: see plain.py for what each does. Loaded by port.load_native."""
 
 import micropython
+from micropython import const
+
+# fields: scan, scan slot
+_FOOT_KIND = const(0)
+_FOOT_SLOT = const(1)
+_FOOT_NUMBER = const(2)
+_FOOT_WEAR = const(3)
+_FOOT_SESSION = const(4)
+_FOOT_GENERATION = const(5)
+_FOOT_IDENTITY = const(6)
+_FOOT_END = const(7)
+_FOOT_NEXT = const(8)
+_AT_SECTOR = const(9)
+_ALL_SECTORS = const(10)
+_FLOOR = const(11)
+_NEWEST = const(12)
+_NEWEST_IN = const(13)
+_MOST_WORN = const(14)
+_ALL_SLOTS = const(15)
+_SINCE = const(16)
+_ANY_GENERATION = const(17)
+_ENTRIES = const(18)
+_OWNED = const(19)
+_CRC_TABLE = const(20)
+_CAPACITY = const(36)
+_SLOTS_AT = const(37)
+_GENERATION = const(0)
+_IDENTITY = const(1)
+_FIRST = const(2)
+_BASE = const(3)
+_COUNT = const(4)
+_TAIL = const(5)
+_TAIL_NUMBER = const(6)
+_BEFORE = const(7)
+_BEFORE_NUMBER = const(8)
+_USED = const(9)
+_SLOT_WORDS = const(10)
+# end of fields
 
 
 @micropython.viper
@@ -132,18 +170,18 @@ def foot(chunk: ptr8, out: ptr32) -> int:
     n = int(chunk[52]) | int(chunk[53]) << 8
     if int(chunk[33]) != 1 or n < 1 or n > 126:
         return -1
-    out[0] = kind
-    out[1] = int(chunk[34]) | int(chunk[35]) << 8
-    out[2] = int(chunk[36]) | int(chunk[37]) << 8 | int(chunk[38]) << 16 | int(chunk[39]) << 24
-    out[3] = int(chunk[40]) | int(chunk[41]) << 8 | int(chunk[42]) << 16
-    out[4] = int(chunk[43])
-    out[5] = int(chunk[44]) | int(chunk[45]) << 8 | int(chunk[46]) << 16 | int(chunk[47]) << 24
-    out[6] = int(chunk[48]) | int(chunk[49]) << 8 | int(chunk[50]) << 16 | int(chunk[51]) << 24
-    out[7] = (int(chunk[54]) | int(chunk[55]) << 8) << 3
-    out[8] = int(chunk[56]) | int(chunk[57]) << 8 | int(chunk[58]) << 16 | int(chunk[59]) << 24
+    out[_FOOT_KIND] = kind
+    out[_FOOT_SLOT] = int(chunk[34]) | int(chunk[35]) << 8
+    out[_FOOT_NUMBER] = int(chunk[36]) | int(chunk[37]) << 8 | int(chunk[38]) << 16 | int(chunk[39]) << 24
+    out[_FOOT_WEAR] = int(chunk[40]) | int(chunk[41]) << 8 | int(chunk[42]) << 16
+    out[_FOOT_SESSION] = int(chunk[43])
+    out[_FOOT_GENERATION] = int(chunk[44]) | int(chunk[45]) << 8 | int(chunk[46]) << 16 | int(chunk[47]) << 24
+    out[_FOOT_IDENTITY] = int(chunk[48]) | int(chunk[49]) << 8 | int(chunk[50]) << 16 | int(chunk[51]) << 24
+    out[_FOOT_END] = (int(chunk[54]) | int(chunk[55]) << 8) << 3
+    out[_FOOT_NEXT] = int(chunk[56]) | int(chunk[57]) << 8 | int(chunk[58]) << 16 | int(chunk[59]) << 24
     if n > 4:
         return -1 - n
-    table = int(out) + 80
+    table = int(out) + 4 * _CRC_TABLE
     r = -1
     i = 32 - (n << 3)
     while i < 60:
@@ -162,51 +200,51 @@ def foot(chunk: ptr8, out: ptr32) -> int:
 
 @micropython.viper
 def take(out: ptr32, planes: ptr8) -> int:
-    s = out[9]
-    worn = out[3] - out[11]
+    s = out[_AT_SECTOR]
+    worn = out[_FOOT_WEAR] - out[_FLOOR]
     if worn < 0:
         worn = 0
     if worn > 255:
         worn = 255
-    planes[out[10] + s] = worn
-    if worn > out[14]:
-        out[14] = worn
-    if out[1] >= out[15]:
+    planes[out[_ALL_SECTORS] + s] = worn
+    if worn > out[_MOST_WORN]:
+        out[_MOST_WORN] = worn
+    if out[_FOOT_SLOT] >= out[_ALL_SLOTS]:
         return 0
-    number = out[2]
-    if out[0] == 0x44:
-        d = (number - out[16]) & 0x3FFFFFFF
+    number = out[_FOOT_NUMBER]
+    if out[_FOOT_KIND] == 0x44:
+        d = (number - out[_SINCE]) & 0x3FFFFFFF
         if d > 0 and d < 0x20000000:
             return 2
     else:
-        d = (number - out[12]) & 0x3FFFFFFF
+        d = (number - out[_NEWEST]) & 0x3FFFFFFF
         if d > 0 and d < 0x20000000:
-            out[12] = number
-            out[13] = s
-    q = int(out) + 152 + out[1] * 40
-    if ptr32(q)[0] != out[5] and out[17] == 0:
+            out[_NEWEST] = number
+            out[_NEWEST_IN] = s
+    q = int(out) + 4 * _SLOTS_AT + out[_FOOT_SLOT] * (4 * _SLOT_WORDS)
+    if ptr32(q)[_GENERATION] != out[_FOOT_GENERATION] and out[_ANY_GENERATION] == 0:
         return 0
-    planes[s] = out[1]
-    out[19] = out[19] + 1
-    ptr32(q)[9] = 1
-    ptr32(q)[1] = out[6]
-    d = (number - ptr32(q)[6]) & 0x3FFFFFFF
-    if ptr32(q)[5] == 0 or d < 0x20000000:
-        ptr32(q)[7] = ptr32(q)[5]
-        ptr32(q)[8] = ptr32(q)[6]
-        ptr32(q)[5] = s
-        ptr32(q)[6] = number
+    planes[s] = out[_FOOT_SLOT]
+    out[_OWNED] = out[_OWNED] + 1
+    ptr32(q)[_USED] = 1
+    ptr32(q)[_IDENTITY] = out[_FOOT_IDENTITY]
+    d = (number - ptr32(q)[_TAIL_NUMBER]) & 0x3FFFFFFF
+    if ptr32(q)[_TAIL] == 0 or d < 0x20000000:
+        ptr32(q)[_BEFORE] = ptr32(q)[_TAIL]
+        ptr32(q)[_BEFORE_NUMBER] = ptr32(q)[_TAIL_NUMBER]
+        ptr32(q)[_TAIL] = s
+        ptr32(q)[_TAIL_NUMBER] = number
     else:
-        d = (number - ptr32(q)[8]) & 0x3FFFFFFF
-        if ptr32(q)[7] == 0 or d < 0x20000000:
-            ptr32(q)[7] = s
-            ptr32(q)[8] = number
+        d = (number - ptr32(q)[_BEFORE_NUMBER]) & 0x3FFFFFFF
+        if ptr32(q)[_BEFORE] == 0 or d < 0x20000000:
+            ptr32(q)[_BEFORE] = s
+            ptr32(q)[_BEFORE_NUMBER] = number
     return 1
 
 
 @micropython.viper
 def enter(chunk: ptr8, out: ptr32, index: ptr8, planes: ptr8) -> int:
-    q = int(out) + 152 + out[1] * 40
+    q = int(out) + 4 * _SLOTS_AT + out[_FOOT_SLOT] * (4 * _SLOT_WORDS)
     i = 32 - ((int(chunk[52]) | int(chunk[53]) << 8) << 3)
     live = 0
     begun = 0
@@ -218,22 +256,22 @@ def enter(chunk: ptr8, out: ptr32, index: ptr8, planes: ptr8) -> int:
         if (int(chunk[i + 6]) | int(chunk[i + 7])) == 0:
             record = int(chunk[i]) | int(chunk[i + 1]) << 8
             record = record | int(chunk[i + 2]) << 16 | int(chunk[i + 3]) << 24
-            base = ptr32(q)[3]
-            count = ptr32(q)[4]
+            base = ptr32(q)[_BASE]
+            count = ptr32(q)[_COUNT]
             if record < 0:
                 return 2
             if base == count:
                 base = record
                 count = record
             # A place for it, and for those between: what lies behind moves up.
-            at = ptr32(q)[2]
+            at = ptr32(q)[_FIRST]
             more = base - record
             if record >= count:
                 more = record + 1 - count
                 at += count - base
             if more > 0:
-                total = out[18]
-                if more > out[36] or total + more > out[36]:
+                total = out[_ENTRIES]
+                if more > out[_CAPACITY] or total + more > out[_CAPACITY]:
                     return 2
                 p = int(index) + (total << 2)
                 first = int(index) + (at << 2)
@@ -244,27 +282,27 @@ def enter(chunk: ptr8, out: ptr32, index: ptr8, planes: ptr8) -> int:
                 while step > 0:
                     step -= 4
                     ptr32(first + step)[0] = 0
-                out[18] = total + more
+                out[_ENTRIES] = total + more
                 if record < base:
                     base = record
                 else:
                     count = record + 1
-                p = q + 40
-                first = int(out) + 152 + out[15] * 40
+                p = q + 4 * _SLOT_WORDS
+                first = int(out) + 4 * _SLOTS_AT + out[_ALL_SLOTS] * (4 * _SLOT_WORDS)
                 while p < first:
-                    ptr32(p)[2] = ptr32(p)[2] + more
-                    p += 40
-            ptr32(q)[3] = base
-            ptr32(q)[4] = count
-            p = int(index) + ((ptr32(q)[2] + record - base) << 2)
-            at = out[9] << 9 | here
+                    ptr32(p)[_FIRST] = ptr32(p)[_FIRST] + more
+                    p += 4 * _SLOT_WORDS
+            ptr32(q)[_BASE] = base
+            ptr32(q)[_COUNT] = count
+            p = int(index) + ((ptr32(q)[_FIRST] + record - base) << 2)
+            at = out[_AT_SECTOR] << 9 | here
             if ptr32(p)[0] == 0:
                 ptr32(p)[0] = at
             elif ptr32(p)[0] != at:
                 return 2
         i += 8
-    live += (out[7] - (begun << 3) + 63) >> 6
-    i = (out[10] << 1) + out[9]
+    live += (out[_FOOT_END] - (begun << 3) + 63) >> 6
+    i = (out[_ALL_SECTORS] << 1) + out[_AT_SECTOR]
     planes[i] = int(planes[i]) + live
     return 1
 

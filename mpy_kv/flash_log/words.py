@@ -2,12 +2,20 @@
 
 try:
     import micropython
+    from micropython import const
 except ImportError:
     from .. import cpython as micropython
+    from ..cpython import const
 
 from array import array
 
 from ..port import EMITTER, ints, load_native
+
+# fields: scan, scan slot
+_CRC_TABLE = const(20)
+_SLOTS_AT = const(37)
+_SLOT_WORDS = const(10)
+# end of fields
 
 if EMITTER:
     _names = load_native(__file__[: __file__.rfind("/") + 1] + "viper.py", "mpy_kv.flash_log")
@@ -54,12 +62,12 @@ def new_state():
 
 def new_scan(slots):
     """What foot(), take() and enter() read and write: see plain.py."""
-    made = ints([], 38 + 10 * slots)
+    scan = ints([], _SLOTS_AT + _SLOT_WORDS * slots)
     if EMITTER:
         table = new_state()
-        for i in range(1, 17):
-            made[19 + i] = table[i]
-    return made
+        for i in range(16):
+            scan[_CRC_TABLE + i] = table[i + 1]
+    return scan
 
 
 def _table():

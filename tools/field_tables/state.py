@@ -342,7 +342,58 @@ NODE = Table(
     names_end="NODE_ROWS",
 )
 
+SCAN = Table(
+    "scan",
+    "What a start of the flash log reads: `out` of foot(), take() and enter().",
+    {"flash_log/*.py": ("out", "*.out", "scan")},
+    rows("""
+    FOOT_KIND | byte | foot | of the sector
+    FOOT_SLOT | slot | foot | of the sector
+    FOOT_NUMBER | number | foot | of the closing
+    FOOT_WEAR | erases | foot | of the sector
+    FOOT_SESSION | session | foot | of the start that closed it
+    FOOT_GENERATION | generation | foot | of the sequence
+    FOOT_IDENTITY | identity | foot | of the sequence
+    FOOT_END | bytes | foot | of the fragments
+    FOOT_NEXT | sector | foot | in which the last record goes on, or 0
+    AT_SECTOR | sector | scan | that is looked at
+    ALL_SECTORS | sectors | scan | of the region
+    FLOOR | erases | scan | that all sectors have had
+    NEWEST | number | take | of the newest closing or opening
+    NEWEST_IN | sector | take | that it closed, 0: an opening
+    MOST_WORN | erases | take | above the floor
+    ALL_SLOTS | slots | scan | of the log
+    SINCE | number | scan | at which a start had last mended all
+    ANY_GENERATION | flag | scan | whether closed sequences count (tests)
+    ENTRIES | records | enter | in the index
+    OWNED | sectors | take | that a sequence has
+    CRC_TABLE*16 | word | new_scan | of four bits each
+    CAPACITY | records | scan | that the index has room for
+    """),
+    names_end="SLOTS_AT",
+)
+
+SCAN_SLOT = Table(
+    "scan slot",
+    "Of each slot ten numbers behind those of the scan.",
+    {"flash_log/*.py": ("out", "*.out", "ptr32(q)")},
+    rows("""
+    GENERATION | generation | scan | of the slot's sequence
+    IDENTITY | identity | take | of the sequence
+    FIRST | place | enter | in the index, of its first record
+    BASE | record | enter | its first
+    COUNT | records | enter | one more than its last
+    TAIL | sector | take | closed last
+    TAIL_NUMBER | number | take | of that closing
+    BEFORE | sector | take | closed before that
+    BEFORE_NUMBER | number | take | of that closing
+    USED | flag | take | whether there is a sequence
+    """),
+    names_end="SLOT_WORDS",
+)
+
 TABLES = (
+    *(SCAN, SCAN_SLOT),
     *(MARK, TURN, REQUEST, POLICY, LFU, HYBRID, SIEVE, S3FIFO, BLOCKS, ADMISSION, REQUESTS),
     *(FIXED, UNITS, BUDDY, REGION, LEAST, SLAB_POOL, DOORS, SLAB, CLASS, RECORD, NODE),
 )
