@@ -9,12 +9,16 @@ _STARTS = (b"MKVS",)
 def format_log(log, number=1, force=False, erase=True):
     """Erase what is not blank and write the first superblock; then open_log(log).
 
-    BadArgument where the region holds bytes that are no log's, unless `force`. Sectors that read blank are
-    not erased; log.feed is called before each that is. number: of the first operation. erase: False where the
-    caller knows that no sector holds anything of a log; then only the two superblocks are written.
+    BadArgument where the region holds bytes that are no log's, unless `force`; the marks of files that were
+    made for one (files.py) are none. Sectors that read blank are not erased; log.feed is called before each
+    that is. number: of the first operation. erase: False where the caller knows that no sector holds
+    anything of a log; then only the two superblocks are written.
     """
     if not force and not _is_log(log) and not is_blank(log):
-        raise BadArgument("the region is neither blank nor a log: nothing was erased")
+        raise BadArgument(
+            "the region is neither blank nor a log, and nothing was erased: take another one, or"
+            " format_log(log, force=True) and lose what it holds"
+        )
     log.reset()
     for s in range(SUPERBLOCKS, log.sectors):
         if erase and not _blank(log, s):
@@ -34,18 +38,22 @@ def _is_log(log):
 
 
 def is_blank(log):
-    """Whether every byte of the region reads as erased."""
+    """Whether every byte of the region reads as erased, but for marks of its device."""
+    mark = getattr(log.device, "mark", b"")
     for s in range(log.sectors):
-        if not _blank(log, s):
+        if not _blank(log, s, mark):
             return False
     return True
 
 
-def _blank(log, s):
+def _blank(log, s, mark=b""):
+    """Whether a sector reads as erased; with a mark also where it begins with that and 16 bytes more."""
     for at in range(0, SECTOR, PAGE):
         if not log._read(s, at, log._views[PAGE // 8]):
             return False
-        for byte in log._chunk:
-            if byte != 255:
+        chunk = log._chunk
+        rest = len(mark) + 16 if mark and not at and bytes(chunk[: len(mark)]) == mark else 0
+        for i in range(rest, PAGE):
+            if chunk[i] != 255:
                 return False
     return True
