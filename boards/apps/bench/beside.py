@@ -52,7 +52,7 @@ class Begin:
 
 class Unchecked(FileBlocks):
     def _check(self, i):
-        pass
+        self._checked[i] = 1
 
 
 def say(*words):
@@ -69,6 +69,7 @@ class World:
         if first:
             os.VfsLfs2.mkfs(self.storage, progsize=256)
         self.mount()
+        say("mounted")
         if first:
             self.write(0, 1, 500)
         make_files(KV, FILES, 77)
@@ -256,10 +257,12 @@ class World:
             pass
 
     def replaced(self):
-        """Somebody makes half of the log's files anew, and what is free then goes to others."""
+        """Somebody makes files of the log anew that it has not yet written to in this start, and what
+        is free then goes to others."""
         self.lost = True
-        for i in range(4, FILES, 2):
-            os.remove(KV + "/%03d" % i)
+        for i in range(4, FILES):
+            if i & 1 and not self.device._checked[i]:
+                os.remove(KV + "/%03d" % i)
         self.fill()
         for name in self.names():
             if int(name[1:]) >= 104:
