@@ -90,7 +90,9 @@ if sys.argv[1] == "new":
 def run(tmp_path: Path) -> Run:
     """`run(program, flash=...)`: on an emulated board; without flash its file system is new."""
 
-    def start(program: str, flash: bytes | None = None, board: str = "rp2040", begin: str = ON_PICO) -> Report:
+    def start(
+        program: str, flash: bytes | None = None, board: str = "rp2040", begin: str = ON_PICO
+    ) -> Report:
         path = tmp_path / "program.py"
         path.write_text(BEGIN + begin + textwrap.dedent(program))
         done = emulate(
@@ -174,8 +176,8 @@ def test_a_block_that_is_not_the_file_s_is_not_written(run: Run) -> None:
 
 @pytest.mark.parametrize("i", [1, 6])
 def test_a_file_that_is_made_anew_is_found_anew(run: Run, i: int) -> None:
-    """By somebody who copies it and back, so that its old block, with the same bytes, belongs to a copy. The log
-    goes on in the new block, and the copies keep their bytes."""
+    """By somebody who copies it and back, so that its old block, with the same bytes, belongs to a copy. The
+    log goes on in the new block, and the copies keep their bytes."""
     first = run(
         f"""
         format_log(new(FileBlocks(flash, "/f/kv")))
@@ -419,7 +421,7 @@ def check():
             assert f.read() == block, i
 def one(k):
     what = random.randrange(7)
-    name = random.choice(("/f/", "/f/deep/", kv)) + random.choice(("a", "one with a longer name ")) + str(k % 9)
+    name = random.choice(("/f/", "/f/deep/", kv)) + random.choice(("a", "a longer name ")) + str(k % 9)
     if what < 2:
         with open(name, "wb") as f:
             f.write(bytes([k & 255]) * random.randrange(9000))

@@ -131,7 +131,7 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
     type=options.Size(1, 1 << 30),
     metavar="BYTES",
     help="Make files in /kv that lend a flash log that many bytes of the board's flash, a multiple of 4,096,"
-    " and copy the part flash-log. A log that is there is kept.",
+    " and copy the parts flash-log and, with an app, resume. A log that is there is kept.",
 )
 @click.option(
     "--kv-anew",
@@ -190,7 +190,7 @@ def command(
         options.no_effect("needs --kv-flash", "kv_anew")
     else:
         kv_count = kv_files.check_size(kv_flash)
-        named.append("flash-log")
+        named += ["flash-log", *(["resume"] if app != NO_APP else [])]
     if app == NO_APP:
         options.no_effect("has no effect with --app none; leave one of them out", *_OF_MODEL)
         wish = Wish(board, app, b"", mpy=mpy, parts=_parts(named, [] if named else None))

@@ -10,9 +10,8 @@ from typing import Any
 from commandline.errors import BadInput, FellShort
 from kvlab.deploy.files import File
 from kvlab.deploy.remote import Files, Remote
-from mpy_kv.flash_log import FlashLog
 from mpy_kv.flash_log import files as device
-from mpy_kv.flash_log.log import VERSION
+from mpy_kv.flash_log import log
 
 BLOCK: int = device.BLOCK
 MOST_FILES: int = device.MOST_FILES
@@ -23,23 +22,13 @@ OPTION, ANEW = "--kv-flash", "--kv-anew"
 _A_FOLDER_BLOCK = 32  # such files a pair of blocks of their folder surely has room for
 
 _AGENT = Path(__file__).with_name("agent_kv.py")
+_LEAST_RECORD = 8
 _MAGIC = b"MKVS"
-
-
-class _Sectors:
-    """A device that only tells how large it is."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def ioctl(self, op: int, _arg: int) -> int:
-        return {4: self.count, 5: BLOCK}.get(op, 0)
 
 
 def least_files() -> int:
     """The fewest that a log of one sequence takes, of the smallest records."""
-    log: Any = FlashLog(_Sectors(MOST_FILES), 8, slots=1, blocks=1)
-    return 2 + int(log.ahead) + int(log.reserve)
+    return int(log.SUPERBLOCKS + log.ahead_for(_LEAST_RECORD) + log.reserve_for(_LEAST_RECORD, 1))
 
 
 def check_size(size: int) -> int:
@@ -107,7 +96,7 @@ class KvFiles:
             "kept": len(self.there),
             "removed": len(self.surplus),
             "log_version": self.version,
-            "log_read": self.version in (None, VERSION),
+            "log_read": self.version in (None, log.VERSION),
         }
 
 
