@@ -4,6 +4,7 @@ touched by the other, and what is no region of the log's is refused."""
 from __future__ import annotations
 
 import textwrap
+from binascii import crc32
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,12 @@ import pytest
 
 from kvlab import boards
 from kvlab.powercut.beside import Beside, Kept, operations_of
+from kvlab.powercut.flash import Nor
+from mpy_kv.errors import BadArgument
+from mpy_kv.flash_log import FlashLog
+from mpy_kv.flash_log.files import BLOCK
+from mpy_kv.flash_log.formatting import format_log
+from mpy_kv.flash_log.opening import open_log
 from unix_port import port
 from unix_port.launcher import FlashFile, Report, emulate
 
@@ -328,10 +335,57 @@ def test_files_with_somebody_s_bytes_are_no_region(run: Run) -> None:
     )
     lines = done.stdout.splitlines()
     assert lines[0] == "no log in this region: format_log() makes one where it is blank"
-    assert lines[1].startswith("the region is neither blank nor a log, and nothing was erased: take another")
+    assert lines[1].startswith("the region is neither blank nor a log of version 1, and nothing was erased")
     assert "force=True" in lines[1]
     assert lines[2] == r"b'!\xff' b'mpy_kv'"
     assert lines[3] == "[True, True]"
+
+
+def test_a_raw_device_with_somebody_s_bytes_is_no_region() -> None:
+    """Where only the last byte is another one, too; a log of another version is somebody's."""
+    for at, byte in ((40 * BLOCK - 1, 0), (0, 0x7F), (9 * BLOCK + 300, 0xFE)):
+        nor = Nor(40)
+        nor.cells[at] = byte
+        log = FlashLog(nor, 64, slots=1, blocks=20)
+        with pytest.raises(BadArgument, match="no log in this region: format_log"):
+            open_log(log)
+        with pytest.raises(BadArgument, match="nothing was erased: take another one, or format_log"):
+            format_log(log)
+        assert (nor.erases, nor.programs, nor.cells[at]) == (0, 0, byte)
+        format_log(log, force=True)
+        open_log(log)
+    for sector in range(2):
+        nor.cells[sector * BLOCK + 4] = 2
+        page = nor.cells[sector * BLOCK :][:252]
+        nor.cells[sector * BLOCK + 252 : sector * BLOCK + 256] = crc32(page).to_bytes(4, "little")
+    before = bytes(nor.cells)
+    with pytest.raises(BadArgument, match="a log of version 2: this one reads 1"):
+        open_log(log)
+    with pytest.raises(BadArgument, match="nor a log of version 1, and nothing was erased"):
+        format_log(log)
+    assert nor.cells == before
+
+
+DOCS = (Path(__file__).parents[1] / "docs" / "CHOOSING.md").read_text()
+
+
+def lines_of(name: str) -> str:
+    """That code of docs/CHOOSING.md."""
+    return DOCS.split(f"```python flash-log-{name}\n")[1].split("```")[0]
+
+
+@pytest.mark.parametrize("region", ["files", "partition"])
+def test_what_the_docs_say_works(run: Run, region: str) -> None:
+    """Twice, and what is kept is there the second time."""
+    program = lines_of(region) + lines_of("open")
+    program = program.replace("rp2.Flash()", "flash").replace('"/kv"', '"/f/kv"').replace('"kv"', '"vfs"')
+    program = program.replace("record_bytes=5440", "record_bytes=1000")
+    program += "print(there(log) if log.used[0] else None)\nput(log, 3)\nprint(there(log))\n"
+    where = {"board": "rp2040", "begin": ON_PICO} if region == "files" else {"board": "esp32s3", "begin": ""}
+    first = run(program, **where)
+    assert first.stdout == "None\n[True, True, True]\n"
+    again = run(program, first.flash_after, **where)
+    assert again.stdout == f"{[True] * 3}\n{[True] * 6}\n"
 
 
 ON_ESP32 = """
