@@ -71,23 +71,23 @@ class Beside:
 
     def run(self, cuts: int) -> Outcome:
         """A new file system, one that goes on with so many operations of it cut, and files made anew."""
-        first = self._start("first", None)
+        first = self.start("first", None)
         kept = Kept()
         kept.follow(first.stdout)
         self._judge("first", first, Kept())
-        again = self._start("again", first.flash_after)
+        again = self.start("again", first.flash_after)
         self._judge("again", again, kept)
         for at in _spread(first, cuts // 4):
             self.cut("first", None, Kept(), at)
         for at in _spread(again, cuts - cuts // 4):
             self.cut("again", first.flash_after, kept, at)
-        self._judge("replaced", self._start("replaced", first.flash_after), kept)
+        self._judge("replaced", self.start("replaced", first.flash_after), kept)
         return self.outcome
 
     def cut(self, start: str, flash: bytes | None, before: Kept, at: int) -> None:
         """That start with the power cut in that operation on the flash, then two more."""
         name = f"{start}, cut at operation {at}"
-        done = self._start(start, flash, cut_after=at)
+        done = self.start(start, flash, cut_after=at)
         if done.outcome != "power cut":
             self._judge(name, done, before)
             return
@@ -98,16 +98,17 @@ class Beside:
         if done.flash_after is None or start == "first" and "mounted" not in done.stdout:
             return  # there is no file system yet
         for _ in range(2):
-            done = self._start("again", done.flash_after, operations=12)
+            done = self.start("again", done.flash_after, operations=12)
             self._judge(f"{name}, then again", done, kept)
             kept.follow(done.stdout)
 
-    def _start(
+    def start(
         self, start: str, flash: bytes | None, cut_after: int | None = None, operations: int = 0
     ) -> Report:
+        """The same each time, up to a cut."""
         self.outcome.starts += 1
         self.progress()
-        words = [start, operations or self.operations, self.seed + self.outcome.starts % 7]
+        words = [start, operations or self.operations, 1000 * self.seed + len(start) + operations]
         return emulate(
             SCRIPT,
             [*words, *([UNCHECKED] if self.unchecked else [])],
