@@ -218,7 +218,7 @@ IDLE = {
     "admission": {"mpy_kv.admission", "mpy_kv.eviction"},
     # Of caches that other parts bring.
     "snapshot": {f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "pages")},
-    "flash-log": {"mpy_kv.flash_log.plain", "mpy_kv.flash_log.files"},
+    "flash-log": {f"mpy_kv.flash_log.{name}" for name in ("plain", "files", "littlefs")},
     **{part: {"mpy_kv.eviction.viper"} for part in ("evict-fifo", "evict-sieve", "evict-s3fifo")},
     **{
         part: {f"mpy_kv.kernels.{part.replace('-', '_')}.plain"}

@@ -4,16 +4,15 @@ littlefs keeps the bytes of such a file in a block of their own, from its begin 
 touches it while the file is not written or removed. So the block can be used raw; stock firmware has no
 other to give.
 
-    make_files("/kv", 32)                        # once; the file system must be littlefs
+    make_files("/kv", 32)                        # once, or kvlab deploy --kv-flash 131072
     device = FileBlocks(rp2.Flash(), "/kv")      # after each start
     log = FlashLog(device, record_bytes)
 
-The blocks are found by marks that the files are made with, and remembered in a file, since the log writes
-over the marks. After each start, before a block is first programmed or erased, what the file system reads
-of its file must be what stands at its address: else it is not written, and OSError (EROFS) says so.
+At each start the file system's own entries tell the blocks (littlefs.py), so that files which somebody has
+made anew since are found where they are now. Before a block is first programmed or erased, what the file
+system reads of its file must be what stands at its address: else it is not written, and OSError (EROFS)
+says so. While a log is in use its files must be left alone.
 """
-
-import binascii
 
 try:
     import micropython
@@ -22,13 +21,14 @@ except ImportError:
 
 import os
 
-from ..errors import BadArgument, NoRoom
+from ..errors import BadArgument
 from ..port import ints
+from ..transient import load_module
 
 BLOCK = 4096
+MOST_FILES = 1000  # by three digits
 _MARK = b"mpy_kv flash log"
 _HEAD = 32  # bytes that are compared
-_MAP = "blocks"
 
 
 def _name(folder, i):
@@ -36,27 +36,37 @@ def _name(folder, i):
 
 
 def make_files(folder, count, salt=0):
-    """Make so many files. salt: another for each region, such as a random number. OSError where the file
-    system is full: what was made is removed."""
+    """Make so many files, those that are missing; others are left as they are. salt: another for each region,
+    such as a random number. OSError where the file system is full: what was made is removed."""
+    if not 0 < count <= MOST_FILES:
+        raise BadArgument("%r files: 1 to %d" % (count, MOST_FILES))
     try:
         os.mkdir(folder)
     except OSError:
         pass
-    made = 0
+    made = []
+    i = count
     try:
-        while made < count:
-            with open(_name(folder, made), "wb") as f:
-                f.write(_mark(made, salt))
-                for _ in range(BLOCK // _HEAD - 1):
-                    f.write(b"\xff" * _HEAD)
-            made += 1
+        while i:  # the first one last: where it is missing, so is the log
+            i -= 1
+            if _size(_name(folder, i)) != BLOCK:
+                made.append(i)
+                with open(_name(folder, i), "wb") as f:
+                    f.write(_mark(i, salt))
+                    for _ in range(BLOCK // _HEAD - 1):
+                        f.write(b"\xff" * _HEAD)
     except OSError:
-        for i in range(made + 1):
+        for i in made:
             try:
                 os.remove(_name(folder, i))
             except OSError:
                 pass
         raise
+
+
+def content(i, salt=0):
+    """What file i is made with."""
+    return _mark(i, salt) + b"\xff" * (BLOCK - _HEAD)
 
 
 def _mark(i, salt):
@@ -65,59 +75,50 @@ def _mark(i, salt):
 
 
 class FileBlocks:
-    """A block device of the files in `folder`; storage: the block device that the file system lies on."""
+    """A block device of the files in `folder`; storage: the block device that the file system lies on.
+
+    BadArgument where there are none, or the storage is not the littlefs that they are on.
+    """
+
+    mark = _MARK  # what a file begins with that no log has written to
 
     def __init__(self, storage, folder="/kv"):
         self.storage = storage
         self.folder = folder
         self._found = bytearray(_HEAD)
         self._there = bytearray(_HEAD)
-        count = 0
-        while _size(_name(folder, count)) == BLOCK:
-            count += 1
-        if not count:
-            raise BadArgument("no files of %d bytes in %s: make_files() makes them" % (BLOCK, folder))
-        self.blocks = self._read_map(count) or self._find(count)
+        if _size(_name(folder, 0)) != BLOCK:
+            raise BadArgument(
+                "no files of %d bytes in %s: make_files() makes them, or kvlab deploy --kv-flash"
+                % (BLOCK, folder)
+            )
+        self.blocks = ints(self._find())
+        count = len(self.blocks)
+        if not count or _size(_name(folder, count - 1)) != BLOCK or _size(_name(folder, count)) == BLOCK:
+            raise BadArgument(
+                "the files in %s are not those that the device has: name the one that they are mounted from"
+                % folder
+            )
         self._checked = bytearray(count)
 
-    def _read_map(self, count):
-        """Blocks of the files, as they were remembered; None where that is damaged, or of other files."""
+    def _find(self):
+        """Blocks of the files."""
+        littlefs = load_module("mpy_kv.flash_log.littlefs")
+        folder = self.folder if self.folder.startswith("/") else os.getcwd() + "/" + self.folder
+        parts = [part for part in folder.split("/") if part]
         try:
-            with open(self.folder + "/" + _MAP, "rb") as f:
-                text = f.read()
-        except OSError:
-            return None
-        if len(text) != 4 * count + 4:
-            return None
-        if binascii.crc32(text[:-4]) & 0xFFFFFFFF != int.from_bytes(text[-4:], "little"):
-            return None
-        return ints([int.from_bytes(text[4 * i : 4 * i + 4], "little") for i in range(count)])
-
-    def _find(self, count):
-        """Look for the marks, and remember where they are: data first, then its name."""
-        marks = {}
-        for i in range(count):
-            with open(_name(self.folder, i), "rb") as f:
-                marks[f.read(_HEAD)] = i
-        blocks = ints([], count)
-        left = set(range(count))
-        for block in range(self.storage.ioctl(4, 0)):
-            self.storage.readblocks(block, self._there, 0)
-            if self._there[: len(_MARK)] == _MARK:
-                i = marks.get(bytes(self._there))
-                if i in left:
-                    left.remove(i)
-                    blocks[i] = block
-        if left:
-            raise NoRoom("files in %s with a mark" % self.folder, count, count - len(left), unit="files")
-        text = b"".join([block.to_bytes(4, "little") for block in blocks])
-        text += (binascii.crc32(text) & 0xFFFFFFFF).to_bytes(4, "little")
-        path = self.folder + "/" + _MAP
-        with open(path + ".new", "wb") as f:
-            f.write(text)
-            f.flush()
-        os.rename(path + ".new", path)
-        return blocks
+            while parts:  # where it is mounted is not known
+                pair = littlefs.folder_of(self.storage, parts)
+                blocks = [] if pair is None else littlefs.blocks_of(self.storage, pair, BLOCK)
+                if blocks:
+                    return blocks
+                parts.pop(0)
+        except ValueError:
+            raise BadArgument(
+                "no littlefs with blocks of %d bytes on that device: a log beside another file system takes a"
+                " partition of its own, or plain files" % BLOCK
+            ) from None
+        return []
 
     def _check(self, i):
         """Before the first write of this start: the file's first bytes are those at its address."""

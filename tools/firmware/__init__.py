@@ -10,11 +10,15 @@
 from firmware.errors import FirmwareError
 from firmware.make import LEAST_HEAP_BYTES, MOST_HEAP_BYTES, build, mpy_cross
 from firmware.source import find as find_source
+from firmware.targets import ARM, ARM_LITTLEFS, Target
 
 __all__ = [
+    "ARM",
+    "ARM_LITTLEFS",
     "LEAST_HEAP_BYTES",
     "MOST_HEAP_BYTES",
     "FirmwareError",
+    "Target",
     "build",
     "find_source",
     "mpy_cross",

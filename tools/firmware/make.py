@@ -32,7 +32,7 @@ def build(heap_bytes: int, target: targets.Target = targets.ARM, *, refresh: boo
     tools.need(tools.MAKE, target.compiler)
     origin = source.find(refresh=refresh)
     compiler = tools.run([target.compiler.program, "-dumpfullversion"], timeout_s=60).strip()
-    place = cache.folder() / f"{origin.key}-{target.board}-gcc{compiler}"
+    place = cache.folder() / f"{origin.key}-{target.board}{target.variant}-gcc{compiler}"
     elf = place / f"firmware-{heap_bytes}.elf"
     if elf.is_file():
         return elf

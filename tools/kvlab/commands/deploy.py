@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,7 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
       --model stories260K.bin
   kvlab deploy --board rp2040 --mpy --codec float16 --policy lru-peak
   kvlab deploy --board rp2040 --mpy --app none --part paged
+  kvlab deploy --board rp2040 --mpy --kv-flash 131072
   kvlab deploy --board rp2040 --mpy --dry-run
 """
 )
@@ -124,6 +126,19 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
     " them, all].",
 )
 @click.option(
+    "--kv-flash",
+    "kv_flash",
+    type=options.Size(1, 1 << 30),
+    metavar="BYTES",
+    help="Make files in /kv that lend a flash log that many bytes of the board's flash, a multiple of 4,096,"
+    " and copy the parts flash-log and, with an app, resume. A log that is there is kept.",
+)
+@click.option(
+    "--kv-anew",
+    is_flag=True,
+    help="Make these files anew: what a log has kept in them is lost.",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Say what would be copied and removed, and write nothing; where no board is connected, or no --port"
@@ -143,6 +158,8 @@ def command(
     policies: tuple[str, ...],
     requests: bool,
     part_names: tuple[str, ...],
+    kv_flash: int | None,
+    kv_anew: bool,
     dry_run: bool,
     force: bool,
     json_path: Path | None,
@@ -157,7 +174,7 @@ def command(
 
     Exit status: 0 done, 1 no room or the board failed, 2 bad input, wrong board or port.
     """
-    from kvlab.deploy import files, plan
+    from kvlab.deploy import files, kv_files, plan
     from kvlab.deploy.deployment import Deployment, Wish
     from kvlab.deploy.identity import expected
     from kvlab.deploy.link import connected, nothing_there
@@ -168,6 +185,12 @@ def command(
             "has no effect with --part all; leave one of them out", "codecs", "policies", "requests"
         )
     named = [*part_names, *ask.of_options(codecs, policies, requests)]
+    kv_count = 0
+    if kv_flash is None:
+        options.no_effect("needs --kv-flash", "kv_anew")
+    else:
+        kv_count = kv_files.check_size(kv_flash)
+        named += ["flash-log", *(["resume"] if app != NO_APP else [])]
     if app == NO_APP:
         options.no_effect("has no effect with --app none; leave one of them out", *_OF_MODEL)
         wish = Wish(board, app, b"", mpy=mpy, parts=_parts(named, [] if named else None))
@@ -178,6 +201,7 @@ def command(
         if used is not None:
             used += ask.of_layers(image.codecs or ())
         wish = Wish(board, app, image.data, mpy=mpy, place=place, parts=_parts(named, used))
+    wish = replace(wish, kv_count=kv_count, kv_anew=kv_anew)
     if dry_run and nothing_there(port):
         options.no_effect("no board is connected that could be another one", "force")
         if place == "romfs":
@@ -250,6 +274,7 @@ def show(f: dict[str, Any]) -> None:
             f"{f['files']} files, {output.size(f['bytes'])}: {f['blocks']} blocks of {f['block_bytes']:,}"
             f" bytes, {f['folder_blocks']} of them of folders",
         ),
+        *_kv_rows(f["kv_flash"], would),
         ("file system", f"{output.size(f['free_bytes'])} free before, {f['free_blocks']} blocks"),
     ]
     if f["kept_main"]:
@@ -269,6 +294,26 @@ def show(f: dict[str, Any]) -> None:
         then = "Ctrl-D starts main.py" if model else "import mpy_kv"
         click.echo(f"{how}: mpremote connect {f['port']} repl, then {then}")
     _show_in_flash(f)
+    if f["kv_flash"] is not None and not f["kv_flash"]["log_read"]:
+        click.echo(
+            f"kvlab: warning: --kv-flash: the log on the board is of version {f['kv_flash']['log_version']},"
+            " which this mpy_kv refuses: --kv-anew makes its files anew, and what it has kept is lost",
+            err=True,
+        )
+
+
+def _kv_rows(kv: dict[str, Any] | None, would: str) -> list[tuple[str, str]]:
+    """Of the files of a flash log."""
+    if kv is None:
+        return []
+    said = f"{kv['files']} files of 4,096 bytes, {kv['made']} {would or 'were '}made"
+    if kv["log_version"] is not None:
+        said += f"; the log that is there is kept, of version {kv['log_version']}"
+    elif kv["kept"]:
+        said += f", {kv['kept']} were there"
+    if kv["removed"]:
+        said += f", {kv['removed']} {would or 'were '}removed"
+    return [("flash log", said)]
 
 
 def _show_in_flash(f: dict[str, Any]) -> None:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 SECTORS = 64
 RECORD_TOKENS = 16
 SAMPLE = 47
+# Of what happens beside other files: operations a start, cuts.
+BESIDE_OPERATIONS = 60
+BESIDE_CUTS = 4
+BESIDE_ALL = 100
 
 
 def _broken(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
@@ -79,6 +83,8 @@ def command(
     be there, and another start must find the same. Exit status: 0 so it is, 1 it is not.
     """
     from kvlab.cost.model import CHIP
+    from kvlab.powercut.beside import Beside
+    from kvlab.powercut.breaks import OF_FILES
     from kvlab.powercut.cuts import Cuts, Plan
 
     if board.emulated:
@@ -87,17 +93,30 @@ def command(
         SECTORS,
         record_bytes(),
         operations,
-        every=1 if every or broken else SAMPLE,
+        every=1 if every or broken and broken not in OF_FILES else SAMPLE,
         seed=seed,
         broken=broken,
     )
     with output.waiting("Cutting the power ..."):
         outcome = Cuts(plan).run()
-    figures = figures_of(board, plan, outcome)
+        beside = Beside(board, min(BESIDE_OPERATIONS, operations), seed, unchecked=broken in OF_FILES)
+        if not broken or broken in OF_FILES:
+            beside.run((BESIDE_ALL if every else BESIDE_CUTS) if not broken else 0)
+    outcome.violations += beside.outcome.violations
+    figures = {
+        **figures_of(board, plan, outcome),
+        "files": {
+            "starts": beside.outcome.starts,
+            "cuts": beside.outcome.cuts,
+            "violations": len(beside.outcome.violations),
+        },
+    }
     if every and not broken and board.chip == CHIP:
-        from kvlab.powercut.reopening import reopen_us
+        from kvlab.powercut.reopening import files_us, reopen_us
 
-        figures["reopen_us"] = reopen_us(plan.record_bytes, board.machine.clock_hz)
+        clock_hz = board.machine.clock_hz
+        figures["reopen_us"] = reopen_us(plan.record_bytes, clock_hz)
+        figures["files_us"], figures["marker_us"] = files_us(clock_hz)
     show(board, outcome, figures)
     if json_path is not None:
         output.write_json(json_path, figures)
@@ -145,12 +164,25 @@ def show(board: Board, outcome: Outcome, figures: dict[str, Any]) -> None:
         ("by kind", kinds),
         ("with the log", states),
         ("violations", f"{len(outcome.violations):,}"),
+        (
+            "beside other files",
+            f"{figures['files']['starts']} starts, {figures['files']['cuts']} of them cut,"
+            f" {figures['files']['violations']} violations",
+        ),
         ("bytes programmed for one put", f"{outcome.write_amplification:.3f}"),
         ("erases of a sector", f"{outcome.wear[0]} to {outcome.wear[1]}"),
         ("lifetime of all the storage", f"{figures['lifetime_tokens']:,} tokens, {days:,.0f} days of 10/s"),
         *(
             [("a start, with 180 records in 246 sectors", f"{figures['reopen_us']:,} us, modelled")]
             if "reopen_us" in figures
+            else []
+        ),
+        *(
+            [
+                ("blocks of 264 files found", f"{figures['files_us']:,} us, modelled"),
+                ("each checked before its first write", f"{figures['marker_us']:,} us in all, modelled"),
+            ]
+            if "marker_us" in figures
             else []
         ),
         ("longest time without interrupts", f"{figures['irq_off_us']:,} us, an erase"),

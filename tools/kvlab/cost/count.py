@@ -52,13 +52,18 @@ def firmware_end(elf: Path) -> int:
 
 
 def marks(
-    script: Path, words: Iterable[object], image: bytes, modules: Path | None = None, cwd: Path | None = None
+    script: Path,
+    words: Iterable[object],
+    image: bytes,
+    modules: Path | None = None,
+    cwd: Path | None = None,
+    target: firmware.Target | None = None,
 ) -> list[dict[str, Any]]:
     """What the plugin has counted at each mark of that script, with `image` in flash; `cwd` is the board's
-    folder. FellShort."""
+    folder; `target`: of the firmware, another than the usual. FellShort."""
     with tempfile.TemporaryDirectory(prefix="kvlab-") as place:
         out = Path(place) / "marks"
-        elf = firmware.build(HEAP_BYTES)
+        elf = firmware.build(HEAP_BYTES, target or firmware.ARM)
         with Qemu(elf=elf, flash=image, options=options(elf, out)) as board:
             done = board.run(
                 script,

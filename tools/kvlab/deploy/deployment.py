@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from commandline.errors import FellShort
 from kvlab.boards import Board
-from kvlab.deploy import NO_APP, files, in_flash, plan, romfs
+from kvlab.deploy import NO_APP, files, in_flash, kv_files, plan, romfs
 from kvlab.deploy.cost import cost
 from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
@@ -21,7 +22,7 @@ from kvlab.parts.table import BASE
 class Wish:
     """What shall be on the board. `model`: a board image; `place`: one of kvlab.deploy.PLACES. With the app
     NO_APP there is neither, and main.py and a model on the board stay as they are. `parts`: of mpy_kv; None:
-    all of it."""
+    all of it. `kv_count`: files of a flash log, 0: none are made; `kv_anew`: keep none of those there."""
 
     board: Board
     app: str
@@ -29,6 +30,8 @@ class Wish:
     mpy: bool = False
     place: str = "auto"
     parts: tuple[str, ...] | None = None
+    kv_count: int = 0
+    kv_anew: bool = False
 
 
 class Deployment:
@@ -54,12 +57,17 @@ class Deployment:
             if self.model_in == "file":
                 wanted.append(File(MODEL, wish.model))
             wanted.append(files.main(wish.board))
-        self.wanted = tuple(wanted)
+        remote = self._remote or Blank(wish.board)
+        self.kv = None
+        if wish.kv_count:
+            self.kv = kv_files.look(remote, wish.kv_count, wish.kv_anew, secrets.randbits(32))
+        self.wanted = (*wanted, *(() if self.kv is None else self.kv.wanted()))
         self.plan = plan.make(
-            self._remote or Blank(wish.board),
+            remote,
             wanted,
             files.owned(wish.app),
             unneeded=() if self.rom_image is None else (MODEL,),
+            more_blocks=0 if self.kv is None else self.kv.more_blocks,
         )
 
     @property
@@ -89,7 +97,7 @@ class Deployment:
     @property
     def bytes_to_write(self) -> int:
         rom = 0 if self.rom_image is None or self.rom_unchanged else len(self.rom_image)
-        return self.plan.copy_bytes + rom
+        return self.plan.copy_bytes + rom + (0 if self.kv is None else self.kv.bytes_to_write)
 
     def run(self, done: Callable[[int], None]) -> None:
         """Do it; `done` is told of bytes as they are written. FellShort: no room, or the board failed."""
@@ -97,6 +105,8 @@ class Deployment:
         plan.check_room(self.plan)
         if self.rom_image is not None and not self.rom_unchanged:
             romfs.write(self._remote, self.rom_image, done)
+        if self.kv is not None:
+            self.kv.carry_out(self._remote, done)
         plan.carry_out(self.plan, self._remote, done)
 
     def figures(self) -> dict[str, Any]:
@@ -118,9 +128,10 @@ class Deployment:
             "model_bytes": len(self.wish.model),
             "romfs_written": self.rom_image is not None and not self.rom_unchanged,
             "copied": [{"path": file.path, "bytes": len(file.data)} for file in p.copy],
-            "copied_bytes": self.bytes_to_write,
+            "copied_bytes": self.bytes_to_write - (0 if self.kv is None else self.kv.bytes_to_write),
             "unchanged": [file.path for file in p.unchanged],
             "removed": [*p.leftovers, *p.stale],
+            "kv_flash": None if self.kv is None else self.kv.figures(),
             "kept_main": plan.OLD_MAIN if p.keep_main else None,
             "free_bytes": p.space.free_bytes,
             "needed_bytes": p.needed_bytes,

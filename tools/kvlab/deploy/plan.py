@@ -29,7 +29,8 @@ class Plan:
     stale: tuple[str, ...]  # modules of ours that are no more, or would hide new ones
     keep_main: bool  # a main.py of somebody else: keep it as OLD_MAIN
     space: Space
-    needed_blocks: int  # at the worst moment
+    more_blocks: int  # that are taken before the copies, < 0: given back
+    needed_blocks: int  # at the worst moment, these included
 
     @property
     def copy_bytes(self) -> int:
@@ -40,8 +41,15 @@ class Plan:
         return self.needed_blocks * self.space.block_bytes
 
 
-def make(remote: Files, files: Sequence[File], owned: Sequence[str], unneeded: Sequence[str] = ()) -> Plan:
-    """The plan for `files`. `owned`: folders with nothing but our modules; `unneeded`: files to remove.
+def make(
+    remote: Files,
+    files: Sequence[File],
+    owned: Sequence[str],
+    unneeded: Sequence[str] = (),
+    more_blocks: int = 0,
+) -> Plan:
+    """The plan for `files`. `owned`: folders with nothing but our modules; `unneeded`: files to remove;
+    `more_blocks`: that are taken beside it.
 
     FellShort when a package of the same name lies where Python looks first, or when two main.py would
     have to be kept.
@@ -74,19 +82,21 @@ def make(remote: Files, files: Sequence[File], owned: Sequence[str], unneeded: S
         stale=tuple(stale),
         keep_main=keep_main,
         space=space,
-        needed_blocks=_needed(copy, spared, leftovers, stale, space),
+        more_blocks=more_blocks,
+        needed_blocks=_with(_needed(copy, spared, leftovers, stale, space), more_blocks),
     )
 
 
 def check_room(plan: Plan) -> None:
     """FellShort when the copies do not fit, by how much."""
-    if not plan.copy or plan.needed_blocks <= plan.space.free_blocks:
+    if plan.needed_blocks <= plan.space.free_blocks:
         return
+    kv = ", a smaller --kv-flash" if plan.more_blocks > 0 else ""
     raise FellShort(
         f"the board's file system has {plan.space.free_bytes:,} bytes free, {plan.needed_bytes:,} are needed:"
         f" {plan.space.free_blocks:,} and {plan.needed_blocks:,} blocks of {plan.space.block_bytes:,}"
-        " (a file that is replaced stays until the new one is whole). Deploy with --mpy or fewer parts,"
-        " remove files from it (mpremote fs rm), or choose a smaller --model"
+        " (a file that is replaced stays until the new one is whole). Deploy with --mpy or fewer parts"
+        f"{kv}, remove files from it (mpremote fs rm), or choose a smaller --model"
     )
 
 
@@ -121,6 +131,13 @@ def _is_foreign_main(remote: Files, copy: Sequence[File], seen: dict[str, Seen])
             f"the board's {MAIN} is not ours and {OLD_MAIN} is taken too: move one of them away (mpremote fs)"
         )
     return True
+
+
+def _with(needed: int, more: int) -> int:
+    """With blocks that are taken, or given back, before anything is copied."""
+    if more > 0:
+        return more + (needed or SPARE_BLOCKS)
+    return max(0, needed + more)
 
 
 def _other_kind(path: str) -> str:

@@ -87,7 +87,10 @@ BREAKS: dict[str, str] = {
     "last-close": "the sector closed last is not doubted at a start",
     "generation": "sectors of a closed sequence are not told from those of the next",
     "early-success": "a record is told to be kept once it is written",
+    "marker-check": "a block is written whatever its file holds by then",
 }
+# Those that files of a log have (beside.py).
+OF_FILES = ("marker-check",)
 
 _CLASSES: dict[str, type[Any]] = {
     "crc": _NoCRC,
