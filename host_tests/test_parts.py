@@ -219,6 +219,12 @@ IDLE = {
     # Of caches that other parts bring.
     "snapshot": {f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "pages")},
     "flash-log": {"mpy_kv.flash_log.plain", "mpy_kv.flash_log.files"},
+    # It needs of snapshots where the tokens of a ring lie.
+    "resume": {
+        *("mpy_kv.flash_log.plain", "mpy_kv.flash_log.files", "mpy_kv.flash_log"),
+        *(f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "files", "loading", "pages", "saving")),
+        "mpy_kv.snapshot.stream",
+    },
     **{part: {"mpy_kv.eviction.viper"} for part in ("evict-fifo", "evict-sieve", "evict-s3fifo")},
     **{
         part: {f"mpy_kv.kernels.{part.replace('-', '_')}.plain"}
@@ -452,7 +458,7 @@ def test_deploy_copies_all(dry) -> None:
     assert figures["parts"] == "all"
     assert set(copied_modules(figures)) == {*closure.all_of("mpy_kv"), *closure.all_of("stories")}
     assert {*PARTS, "viper", "thumb", "stories", "model", "main.py"} == set(figures["by_part"])
-    figures, _ = dry("--app", "none")
+    figures, _ = dry("--app", "none", "--mpy")
     assert figures["parts"] == "all"
     assert set(copied_modules(figures)) == set(closure.all_of("mpy_kv"))
 
