@@ -80,7 +80,7 @@ def test_bytes_written_for_those_put(tokens: int, size: int, most: float) -> Non
 
 
 def test_where_the_bytes_of_a_record_lie() -> None:
-    """What is read there is the record, rows whole and on multiples of 8; none is found of one that is absent,
+    """What is read there is the record, rows whole and on multiples of 8; None of one that is absent,
     or of which a header is not what it was."""
     nor, log = made(64)
     slot = log.begin(1)

@@ -292,7 +292,7 @@ elif part == "int4":
     codec("int4", 37)
 elif part.startswith("evict-"):
     evict(part[6:])
-elif part.startswith("pool-") or part in ("token-eviction", "paged", "admission", "snapshot", "flash-log", "resume"):
+elif part.replace("-", "_") in globals():
     globals()[part.replace("-", "_")]()
 else:
     codec(part)
