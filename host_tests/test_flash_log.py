@@ -18,6 +18,7 @@ from mpy_kv.errors import BadArgument, NoRoom, StepError
 from mpy_kv.flash_log import FlashLog
 from mpy_kv.flash_log.formatting import format_log
 from mpy_kv.flash_log.opening import open_log
+from mpy_kv.flash_log.places import where
 
 SPEC = Path(__file__).parents[1] / "docs" / "SPEC.md"
 
@@ -76,6 +77,36 @@ def test_bytes_written_for_those_put(tokens: int, size: int, most: float) -> Non
     assert nor.lost_bits == 0
     assert read(log, slot) == data
     assert read(fresh(nor, size), 0) == data
+
+
+def test_where_the_bytes_of_a_record_lie() -> None:
+    """What is read there is the record, rows whole and on multiples of 8; None of one that is absent,
+    or of which a header is not what it was."""
+    nor, log = made(64)
+    slot = log.begin(1)
+    records = [random.Random(i).randbytes(48 * 110) for i in range(12)]
+    for i, data in enumerate(records):
+        steps(log)
+        log.put(slot, i, data, [0, len(data)], 48)
+    log.trim(slot, 2)
+    for _ in range(2):
+        for i in range(2, 12):
+            places = where(log, slot, i)
+            assert all(offset % 8 == 0 for _, offset, _ in places)
+            assert all(n % 48 == 0 for _, _, n in places)
+            seen = b"".join(bytes(nor.cells[s * 4096 + at :][:n]) for s, at, n in places)
+            assert seen == records[i]
+        assert log.misses == 0
+        log = fresh(nor)
+    for i in (12, -1):
+        assert where(log, slot, i) is None
+    sector, at, _ = where(log, slot, 5)[1]
+    for k in (4, 8, 16, 18, 20):  # of the header of its second fragment: version, record, begin, length, size
+        nor.cells[sector * 4096 + at - 24 + k] ^= 1
+        assert where(log, slot, 5) is None
+        nor.cells[sector * 4096 + at - 24 + k] ^= 1
+    assert log.misses == 7
+    assert where(log, slot, 5) is not None
 
 
 def test_a_row_is_never_cut() -> None:

@@ -219,6 +219,13 @@ IDLE = {
     # Of caches that other parts bring.
     "snapshot": {f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "pages")},
     "flash-log": {f"mpy_kv.flash_log.{name}" for name in ("plain", "files", "littlefs")},
+    # It needs of snapshots where the tokens of a ring lie.
+    "resume": {
+        *(f"mpy_kv.flash_log.{name}" for name in ("plain", "files", "littlefs")),
+        "mpy_kv.flash_log",
+        *(f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "files", "loading", "pages", "saving")),
+        "mpy_kv.snapshot.stream",
+    },
     **{part: {"mpy_kv.eviction.viper"} for part in ("evict-fifo", "evict-sieve", "evict-s3fifo")},
     **{
         part: {f"mpy_kv.kernels.{part.replace('-', '_')}.plain"}

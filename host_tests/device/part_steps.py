@@ -223,6 +223,7 @@ def flash_log():
     from mpy_kv.flash_log import FlashLog
     from mpy_kv.flash_log.formatting import format_log
     from mpy_kv.flash_log.opening import open_log
+    from mpy_kv.flash_log.places import where
 
     flash = Flash(24)
     format_log(FlashLog(flash, 1000, slots=2, blocks=16))
@@ -240,8 +241,34 @@ def flash_log():
             log.put(slot, log.count[slot], data, [0, 1000])
         into = bytearray(1000)
         read = [log.read(slot, i, into) for i in range(log.count[slot])]
-        print(slot, read, into[0], [binascii.crc32(bytes(cells)) for cells in flash.cells])
+        found = [where(log, slot, i) for i in range(log.count[slot])]
+        print(slot, read, into[0], found, [binascii.crc32(bytes(cells)) for cells in flash.cells])
     print(refused(open_log, FlashLog(Flash(24), 1000, slots=2)))
+
+
+def resume():
+    from mpy_kv import Geometry, KVCache
+    from mpy_kv.flash_log.formatting import format_log
+    from mpy_kv.flash_log.opening import open_log
+    from mpy_kv.resume import BlockLog, sizes
+
+    g = Geometry(1, 2, 1, 8, window=20, sinks=2)
+    flash = Flash(sizes.smallest_sectors(KVCache(g), 8))
+    format_log(sizes.make(flash, KVCache(g), 8))
+    for to in (10, 30, 90, 91):
+        cache = KVCache(g)
+        log = open_log(sizes.make(flash, cache, 8))
+        while log.step():
+            pass
+        blocks = BlockLog(log, cache, 5, bytearray(8))
+        print(blocks.restore() or blocks.begin(), cache.visible(), cache.check())
+        while cache.length < to:
+            cache.append(0, numbers(8, cache.length), numbers(8, cache.length + 50))
+            cache.commit()
+            blocks.stepped()
+        print(blocks.failed, binascii.crc32(bytes(cache.buffer)), [binascii.crc32(c) for c in flash.cells])
+    blocks.finish()
+    print(refused(sizes.make, Flash(8), cache, 8))
 
 
 def evict(name):
@@ -265,7 +292,7 @@ elif part == "int4":
     codec("int4", 37)
 elif part.startswith("evict-"):
     evict(part[6:])
-elif part.startswith("pool-") or part in ("token-eviction", "paged", "admission", "snapshot", "flash-log"):
+elif part.replace("-", "_") in globals():
     globals()[part.replace("-", "_")]()
 else:
     codec(part)

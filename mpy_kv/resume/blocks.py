@@ -101,7 +101,8 @@ class BlockLog:
             if log.waits[self.slot] and log.free + log.ready < log.reserve + 2 * log.ahead:
                 # What was trimmed is given up once the sector that tells so is closed, be it half empty.
                 log.sync(self.slot)
-            if keep > log.base[self.slot] and not log.waits[self.slot]:
+            # Not while a record that tells of a trim is yet to be kept (2), which is what makes room.
+            if keep > log.base[self.slot] and log.waits[self.slot] != 2:
                 log.trim(self.slot, keep)
             while log.step():
                 pass

@@ -54,9 +54,11 @@ def record_bytes(cache, tail, tokens=0):
     return ((tokens * row_bytes(cache) + 7) & -8) + STAMP_BYTES + tail
 
 
-def records(cache):
-    """At a time: what is visible, one before it, the one that is written; the sinks."""
-    return (cache.geometry.window + BLOCK - 1) // BLOCK + 3
+def records(cache, tail):
+    """At a time: what is visible, one before it, the one that is written; the sinks; and those that lie in a
+    sector that is not closed yet, without which nothing is given up."""
+    waiting = (FOOT_AT - _HEAD) // record_bytes(cache, tail, BLOCK)
+    return (cache.geometry.window + BLOCK - 1) // BLOCK + 3 + waiting
 
 
 def smallest_sectors(cache, tail):
@@ -65,7 +67,7 @@ def smallest_sectors(cache, tail):
     (Where they come more often the log may be full: `failed`, until the next start has made room.)"""
     size = record_bytes(cache, tail, BLOCK)
     a_sector = FOOT_AT - _HEAD
-    blocks = (records(cache) - 1) * (size + (size // a_sector + 2) * (_HEAD + _ENTRY))
+    blocks = (records(cache, tail) - 1) * (size + (size // a_sector + 2) * (_HEAD + _ENTRY))
     taken = blocks // a_sector + 2
     if cache.geometry.sinks:
         sinks = record_bytes(cache, tail, cache.geometry.sinks)
@@ -78,14 +80,14 @@ def smallest_sectors(cache, tail):
 def check(log, cache, tail):
     """As BlockLog."""
     form = load_module("mpy_kv.snapshot.forms").of(cache)
-    if form.number != 0:
+    if form.number != 0 or hasattr(cache, "ledger"):
         raise BadArgument("cache must be a ring to be logged, got %s" % type(cache).__name__)
     if len(tail) & 7:
         raise BadArgument("tail must be a multiple of 8 bytes, got %d" % len(tail))
     need = smallest_sectors(cache, len(tail))
     if log.sectors < need:
         raise NoRoom("flash log for the window", 4096 * need, 4096 * log.sectors, unit="bytes")
-    if log.record_bytes < record_bytes(cache, len(tail)) or log.blocks < records(cache):
+    if log.record_bytes < record_bytes(cache, len(tail)) or log.blocks < records(cache, len(tail)):
         raise BadArgument("log must be made for the records of the cache (sizes.py)")
 
 
@@ -97,4 +99,4 @@ def make(device, cache, tail, feed=None):
     have = device.ioctl(4, 0)
     if have < need:
         raise NoRoom("flash log for the window", 4096 * need, 4096 * have, unit="bytes")
-    return FlashLog(device, record_bytes(cache, tail), SLOTS, records(cache), feed)
+    return FlashLog(device, record_bytes(cache, tail), SLOTS, records(cache, tail), feed)

@@ -27,6 +27,12 @@ def _of_type(name: str) -> tuple[str, ...]:
     return (*checks, *sealed, kernels, f"mpy_kv.codecs.{file}", *value_runs)
 
 
+# The log itself; what a program may ask of it beside that is in its part alone.
+FLASH_LOG = (
+    *("mpy_kv.flash_log", "mpy_kv.flash_log.opening", "mpy_kv.flash_log.recovery"),
+    *("mpy_kv.flash_log.files", "mpy_kv.flash_log.formatting"),
+)
+
 PARTS = {
     "core": ("mpy_kv", "mpy_kv.selfcheck"),
     **{name: _of_type(name) for name in NAMES},
@@ -49,12 +55,12 @@ PARTS = {
     "pool-region": ("mpy_kv.pools.region",),
     "pool-slab-region": ("mpy_kv.pools.slab_region",),
     # Records on raw flash that outlive a power cut.
-    "flash-log": (
-        *("mpy_kv.flash_log", "mpy_kv.flash_log.opening", "mpy_kv.flash_log.recovery"),
-        *("mpy_kv.flash_log.files", "mpy_kv.flash_log.formatting"),
-    ),
+    "flash-log": (*FLASH_LOG, "mpy_kv.flash_log.places"),
     # A sequence in such a log as it grows, for it to go on after a reset.
-    "resume": ("mpy_kv.resume", "mpy_kv.resume.restoring", "mpy_kv.resume.sizes", "stories.logged"),
+    "resume": (
+        *("stories.kept", "stories.logged", *FLASH_LOG),
+        *("mpy_kv.resume", "mpy_kv.resume.restoring", "mpy_kv.resume.sizes"),
+    ),
     # Policies that order blocks between requests.
     "evict-fifo": ("mpy_kv.eviction", "mpy_kv.eviction.fifo"),
     "evict-lru": ("mpy_kv.eviction", "mpy_kv.eviction.lru"),

@@ -1,0 +1,114 @@
+"""A ring in a flash log on MicroPython: what is allocated by each token, and what is gone on with.
+
+Prints JSON: bytes allocated by tokens of a sequence that wraps many times, how many records that were, copies
+for room, and CRCs of the cache's buffer and of the flash, which are those of CPython.
+"""
+
+import json
+from array import array
+
+try:
+    import micropython
+except ImportError:
+    from mpy_kv import cpython as micropython
+
+from binascii import crc32
+
+from mpy_kv import Geometry, KVCache
+from mpy_kv.flash_log.formatting import format_log
+from mpy_kv.flash_log.opening import open_log
+from mpy_kv.flash_log.words import copy, fill
+from mpy_kv.resume import BlockLog, sizes
+
+TOKENS = 1600
+TAIL = 16
+
+
+class Flash:
+    """Without an object made in any call, so that what is counted is the log's."""
+
+    def __init__(self, sectors):
+        self.sectors = sectors
+        self.cells = bytearray(sectors * 4096)
+        fill(self.cells, 0, len(self.cells), 255)
+
+    @micropython.native
+    def ioctl(self, op, arg):
+        if op == 4:
+            return self.sectors
+        if op == 5:
+            return 4096
+        if op == 6:
+            fill(self.cells, arg * 4096, 4096, 255)
+        return 0
+
+    @micropython.native
+    def readblocks(self, block, buf, offset):
+        copy(buf, self.cells, 0, block * 4096 + offset, len(buf))
+
+    @micropython.native
+    def writeblocks(self, block, buf, offset):
+        at = block * 4096 + offset
+        i = 0
+        n = len(buf)
+        cells = self.cells
+        while i < n:
+            cells[at + i] &= buf[i]
+            i += 1
+
+
+def new_cache():
+    return KVCache(Geometry(2, 4, 2, 8, window=70, sinks=2))
+
+
+def started(flash):
+    cache = new_cache()
+    log = open_log(sizes.make(flash, cache, TAIL))
+    while log.step():
+        pass
+    return BlockLog(log, cache, 5, bytearray(TAIL))
+
+
+def told(blocks, tokens, counted):
+    """So many tokens; `counted` gets the bytes that those from the first on allocate."""
+    cache = blocks.cache
+    row = array("f", [((i * 5) % 23 - 11) / 8 for i in range(16)])
+    append, commit, stepped = cache.append, cache.commit, blocks.stepped
+    total = getattr(micropython, "mem_total", lambda: 0)
+    append(0, row, row)  # its first allocate
+    append(1, row, row)
+    commit()
+    stepped()
+    before = total()
+    for _ in range(tokens - 1):
+        append(0, row, row)
+        append(1, row, row)
+        commit()
+        stepped()
+    counted.append(total() - before)
+
+
+flash = Flash(sizes.smallest_sectors(new_cache(), TAIL))
+format_log(sizes.make(flash, new_cache(), TAIL))
+counted = []
+blocks = started(flash)
+blocks.restore() or blocks.begin()
+told(blocks, TOKENS, counted)
+first = [blocks.records, blocks.log.copied_bytes]
+failed = [str(blocks.failed)]
+blocks = started(flash)
+went_on = blocks.restore() or blocks.begin()
+told(blocks, TOKENS, counted)
+failed.append(str(blocks.failed))
+print(
+    json.dumps(
+        {
+            "allocated": counted,
+            "first": first,
+            "went_on": went_on,
+            "failed": failed,
+            "cache": crc32(blocks.cache.buffer[: blocks.cache.geometry.at_scores]),
+            "flash": crc32(flash.cells),
+        }
+    )
+)
