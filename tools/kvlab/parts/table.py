@@ -53,6 +53,8 @@ PARTS = {
         *("mpy_kv.flash_log", "mpy_kv.flash_log.opening", "mpy_kv.flash_log.recovery"),
         *("mpy_kv.flash_log.files", "mpy_kv.flash_log.formatting"),
     ),
+    # The same records in plain files.
+    "file-store": ("mpy_kv.file_store", "mpy_kv.file_store.opening"),
     # A sequence in such a log as it grows, for it to go on after a reset.
     "resume": ("mpy_kv.resume", "mpy_kv.resume.restoring", "mpy_kv.resume.sizes", "stories.logged"),
     # Policies that order blocks between requests.
