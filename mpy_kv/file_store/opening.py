@@ -3,6 +3,7 @@
 from .store import (
     BASE_AT,
     BORN_AT,
+    COPY,
     COUNT_AT,
     DAMAGED,
     HEAD,
@@ -24,9 +25,10 @@ def open_store(store, quick=False):
     """
     store.reset()
     numbers, temporary = _listed(store)
+    for name, other in ((TEMPORARY, COPY), (COPY, TEMPORARY)):
+        if name in temporary:
+            _doubled(store, numbers, name, other)
     gone = []
-    if temporary:
-        _doubled(store, numbers, gone)
     own = []
     for number in numbers:
         found = _look(store, number, quick)
@@ -48,27 +50,28 @@ def open_store(store, quick=False):
     for number in gone:
         store._remove(number)
     if temporary:
-        try:
-            store.fs.remove(store.folder + "/" + TEMPORARY)
-        except OSError:
-            pass
+        for name in (TEMPORARY, COPY):
+            try:
+                store.fs.remove(store.folder + "/" + name)
+            except OSError:
+                pass
     _bounds(store)
     store.opened = True
     return store
 
 
 def _listed(store):
-    """Numbers of the names that are as the store's, and whether there is a temporary."""
+    """Numbers of the names that are as the store's, and the temporaries that are there."""
     try:
         store.fs.mkdir(store.folder)
     except OSError:
         pass  # it is there, or listing it tells
     numbers = []
-    temporary = False
+    temporary = []
     for name in store.fs.names(store.folder):
         name = name.lower()  # FAT may keep its own
-        if name == TEMPORARY:
-            temporary = True
+        if name in (TEMPORARY, COPY):
+            temporary.append(name)
         elif len(name) == 12 and name.endswith(".kvr"):
             try:
                 number = int(name[:8], 16)
@@ -79,20 +82,51 @@ def _listed(store):
     return numbers, temporary
 
 
-def _doubled(store, numbers, gone):
+def _doubled(store, numbers, name, other):
     """FAT renames by a second name for the same bytes, of which the first is then removed. A cut in between
-    leaves both, and to remove one frees the bytes of the other: so both go. put() had not returned."""
-    try:
-        f = store.fs.open(store.folder + "/" + TEMPORARY, "rb")
-        try:
-            found = store.scan_head(f)
-        finally:
-            f.close()
-    except OSError:
+    leaves both, and to remove one frees the bytes of the other: so there is a copy before both go. Where it
+    cannot be made, what the version had replaced counts: put() had not returned."""
+    beside = store.folder + "/" + name
+    copy = store.folder + "/" + other
+    size = store.scan(beside, None, 0)
+    number = store.told(NUMBER_AT)
+    if size < 0 or number not in numbers:
         return
-    if found >= 0 and store.told(NUMBER_AT) in numbers:
-        numbers.remove(store.told(NUMBER_AT))
-        gone.append(store.told(NUMBER_AT))
+    target = store.path(number)
+    try:
+        _copy(store, beside, copy)
+        good = store.scan(copy, None, 0) == size
+    except OSError:
+        good = False
+    for path in (target, beside):
+        try:
+            store.fs.remove(path)
+        except OSError:
+            pass
+    try:
+        if good and store.fs.size(target) < 0:
+            store.fs.rename(copy, target)
+            store.fs.sync(store.folder)
+            return
+    except OSError:
+        pass
+    numbers.remove(number)
+
+
+def _copy(store, source, to):
+    f = store.fs.open(source, "rb")
+    try:
+        g = store.fs.open(to, "wb")
+        try:
+            n = len(store._chunk)
+            while n == len(store._chunk):
+                n = store._fill(f, store._view)
+                store._emit(g, store._view[:n])
+            store.fs.flush(g)
+        finally:
+            g.close()
+    finally:
+        f.close()
 
 
 def _look(store, number, quick):
@@ -132,25 +166,23 @@ def _take(store, number, gone):
         return
     identity, born, record = store.told(IDENTITY_AT), store.told(BORN_AT), store.told(RECORD_AT)
     slot = store.find(identity)
-    if slot < 0:
-        slot = _free(store)
-        if slot < 0:
-            store.left += 1  # more sequences than slots: another start may have more
+    if slot >= 0:
+        inside = store.base[slot] <= record < store.count[slot]
+        if born != store.born[slot] or not inside or store.has(slot, record):
+            gone.append(number)
             return
+    else:
+        slot = _free(store)
+    if slot < 0 or store.first[store.slots] >= store.blocks:
+        store.left += 1  # another start may have more slots or entries
+        return
+    if not store.used[slot]:
         store.used[slot] = 1
         store.identity[slot] = identity
         store.born[slot] = born
         store.base[slot] = store.told(BASE_AT)
         store.count[slot] = store.told(COUNT_AT)
-    elif born != store.born[slot] or not store.base[slot] <= record < store.count[slot]:
-        gone.append(number)
-        return
-    if store.has(slot, record):
-        gone.append(number)
-    elif store.first[store.slots] >= store.blocks:
-        store.left += 1
-    else:
-        store._enter(slot, record, number, size)
+    store._enter(slot, record, number, size)
 
 
 def _free(store):

@@ -49,6 +49,7 @@ NUMBER_AT = 28
 BASE_AT = 32
 COUNT_AT = 36
 TEMPORARY = "new.kvt"
+COPY = "old.kvt"  # of a start
 MASK = 0x3FFFFFFF  # of numbers, which are small ints on a 32-bit board
 
 _HEAD = const(48)
@@ -172,6 +173,9 @@ class FileStore:
         self.used_bytes = 0  # of the files of all records that are there
         self.left = 0  # files that a start has left alone though their name is as the store's
         self.opened = False
+        # Files of versions that were replaced: not to be found when those that replaced them are gone.
+        self.stale = []  # numbers of those that could not be removed
+        self.unsynced = False  # one was, and the storage may not know yet
         # Counted since.
         self.misses = 0
         self.payload_bytes = 0
@@ -213,17 +217,19 @@ class FileStore:
         raise NoRoom("file store", 1, 0, unit="slots")
 
     def truncate(self, slot, count):
-        """Records from `count` on are no more: kept with the next record that is put."""
+        """Records from `count` on are no more: kept with the next one that is put. OSError: all still are."""
         self._check_slot(slot)
         whole("count", count, self.base[slot], self.count[slot])
+        self._settle()
         self.count[slot] = count
         while self.first[slot + 1] > self.first[slot] and self.records[self.first[slot + 1] - 1] >= count:
             self._drop(slot, self.first[slot + 1] - 1)
 
     def trim(self, slot, base):
-        """Records before `base` are no more: kept with the next record that is put."""
+        """Records before `base` are no more: kept with the next one that is put. OSError: all still are."""
         self._check_slot(slot)
         whole("base", base, self.base[slot], self.count[slot])
+        self._settle()
         self.base[slot] = base
         while self.first[slot + 1] > self.first[slot] and self.records[self.first[slot]] < base:
             self._drop(slot, self.first[slot])
@@ -232,6 +238,7 @@ class FileStore:
         """The sequence is no more. OSError: a file could not be removed, and the sequence is there with it.
         A cut in between may leave some of its records."""
         self._check_slot(slot)
+        self._settle()
         failed = None
         i = self.first[slot + 1]
         while i > self.first[slot]:
@@ -340,6 +347,7 @@ class FileStore:
     def _name(self, beside, target):
         self.fs.rename(beside, target)
         self._sync()
+        self.unsynced = False
 
     def _sync(self):
         """Before what it replaces is removed."""
@@ -513,9 +521,12 @@ class FileStore:
             self._remove(old)
 
     def _drop(self, slot, i):
-        number = self.numbers[i]
+        path = self.path(self.numbers[i])
         self._take_out(slot, i)
-        self._remove(number)
+        try:
+            self.fs.remove(path)
+        except OSError:
+            pass  # a start removes it, if another version or a later record tells that it is no more
 
     def _take_out(self, slot, i):
         self.used_bytes -= self.sizes[i] + _HEAD + _TAIL
@@ -523,11 +534,24 @@ class FileStore:
         self._move_slots(slot, -1)
 
     def _remove(self, number):
-        """A file that stays all the same is known by its number, and removed at a start."""
+        """Of a version that was replaced."""
+        self.unsynced = True
         try:
             self.fs.remove(self.path(number))
         except OSError:
-            pass
+            self.stale.append(number)
+
+    def _settle(self):
+        """Before a version is given up that nothing replaces: none that it replaced is there. OSError: one
+        cannot be removed, and nothing was changed."""
+        while self.stale:
+            path = self.path(self.stale[-1])
+            if self.fs.size(path) >= 0:
+                self.fs.remove(path)
+            self.stale.pop()
+        if self.unsynced:
+            self.fs.sync(self.folder)
+            self.unsynced = False
 
     @micropython.native
     def _shift(self, i, by):
