@@ -93,6 +93,9 @@ def _doubled(store, numbers, name, other):
     if size < 0 or number not in numbers:
         return
     target = store.path(number)
+    told = bytes(store._head), bytes(store._view[:TAIL])
+    if store.scan(target, None, 0) != size or (bytes(store._head), bytes(store._view[:TAIL])) != told:
+        return  # not the same bytes
     try:
         _copy(store, beside, copy)
         good = store.scan(copy, None, 0) == size
