@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from known_cases import DEVICE
 
 import file_twin  # isort: skip
+from kvlab.paths import ROOT
 from kvlab.powercut.files import PoorFiles
 
 NAMES = ("begin", "put", "put", "put", "put", "truncate", "trim", "close", "reopen")
@@ -51,10 +52,23 @@ def test_on_a_device(upy: Any, kind: str) -> None:
     assert len(refused) > 5
 
 
+def test_on_a_device_where_it_is_full(upy: Any) -> None:
+    """The poor file system, mounted."""
+    puts = [("put", 0, i, 29) for i in range(5)]
+    grown = [("begin", 0, 0, 0), *puts, ("truncate", 0, 1, 0), *puts]
+    for full in FULL:
+        refused = device(upy, "poor", full, ROOT / "unix_port" / "side" / "emu", 800, json.dumps(grown))
+        assert refused > 1, full
+
+
 @pytest.mark.parametrize("kind", ["lfs", "fat"])
-def test_cut_after_each_block(upy: Any, kind: str) -> None:
-    """And each start after such a cut is cut after each of its blocks."""
-    assert device(upy, kind, "cuts") > 50
+@pytest.mark.parametrize("files", [0, 11])
+def test_cut_after_each_block(upy: Any, kind: str, files: int) -> None:
+    """And each start after such a cut is cut after each of its blocks. With more files in the folder FAT's
+    rename is two writes, and a cut between them leaves two names for the same bytes."""
+    looked, doubled = device(upy, kind, "cuts", files)
+    assert looked > 50
+    assert (doubled > 0) == (kind == "fat" and files > 0)
 
 
 @pytest.mark.parametrize("kind", ["lfs", "fat"])
@@ -67,5 +81,5 @@ def test_what_it_takes_of_the_heap(upy: Any, kind: str) -> None:
         assert max(long) < max(short) + 2500, name
 
 
-def device(upy: Any, *words: str) -> Any:
+def device(upy: Any, *words: object) -> Any:
     return json.loads(upy.shared.run(DEVICE / "file_store.py", words))

@@ -1,11 +1,14 @@
 """The file store on MicroPython's own file systems, in RAM. What it prints is JSON.
 
 usage: file_store.py lfs|fat twin OPERATIONS   the twin runs them; times that the file system was full
-       file_store.py lfs|fat cuts              cut after each block that is written; starts looked at
+       file_store.py lfs|fat cuts FILES        cut after each block that is written, with so many files of
+                                               others in the folder; starts looked at, doubled names seen
+       file_store.py poor FULL FOLDER ROOM OPERATIONS   the twin on poor_files.py of that folder, mounted
        file_store.py lfs|fat heap              bytes allocated by a put and a read
 """
 
 import json
+import os
 import sys
 import vfs
 
@@ -77,13 +80,15 @@ def twin(kind, operations):
     vfs.umount("/m")
 
 
-def cuts(kind):
-    ram = Ram(bytearray(64 * BLOCK))
+def cuts(kind, files):
+    ram = Ram(bytearray(80 * BLOCK))
     mounted(kind, ram, True)
     store = new()
+    for i in range(files):  # in a folder of FAT 16 names share a block
+        open("/m/kv/%d" % i, "wb").close()
     one, two = store.begin(1), store.begin(2)
     want = {}
-    looked = 0
+    looked = doubled = 0
     for i in range(3):
         for slot, identity in ((one, 1), (two, 2)):
             store.put(slot, i, data_of(10 * identity + i), [0, SIZE])
@@ -118,6 +123,8 @@ def cuts(kind):
             # A start is itself cut, at each of its writes.
             again = Ram(bytearray(image))
             mounted(kind, again, False)
+            names = os.listdir("/m/kv")
+            doubled += "new.kvt" in names and "%08x.kvr" % store.number in names
             again.copies = []
             new()
             vfs.umount("/m")
@@ -139,7 +146,21 @@ def cuts(kind):
         vfs.umount("/m")
         mounted(kind, ram, False)
     vfs.umount("/m")
-    print(json.dumps(looked))
+    print(json.dumps([looked, doubled]))
+
+
+def poor(full, folder, room, operations):
+    import file_twin
+
+    sys.path.append(folder)
+    from poor_files import PoorFiles
+
+    fs = PoorFiles(int(room), full, True)
+    vfs.mount(fs, "/m")
+    twin = file_twin.run("/m/kv", json.loads(operations))
+    assert twin.store.used_bytes == fs.used()
+    vfs.umount("/m")
+    print(json.dumps(twin.refused))
 
 
 class Lean(Ram):
@@ -185,7 +206,9 @@ def heap(kind):
 kind, what = sys.argv[1:3]
 if what == "twin":
     twin(kind, json.loads(sys.argv[3]))
+elif kind == "poor":
+    poor(what, *sys.argv[3:6])
 elif what == "cuts":
-    cuts(kind)
+    cuts(kind, int(sys.argv[3]))
 else:
     heap(kind)
