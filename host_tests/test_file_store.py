@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import random
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from mpy_kv.errors import BadArgument, NoRoom, StepError
 from mpy_kv.file_store import FileStore, shape_of
 from mpy_kv.file_store.opening import open_store
 
+SPEC = Path(__file__).parents[1] / "docs" / "SPEC.md"
 SIZE = 1000
 FILE = SIZE + 52  # with header and checksum
 KINDS = ("short", "write", "flush", "close", "silent")
@@ -350,6 +352,19 @@ def test_a_name_too_many_as_fat_leaves_it(tmp_path: Path) -> None:
             f.write(bytes_of)
     assert everything(new("/kv", fs)) == {1: {0: data_of(1)}}
     assert list(fs.names("/kv")) == list(old)
+
+
+def test_worked_example_of_the_format() -> None:
+    """What the code writes is what docs/SPEC.md shows."""
+    (dump,) = re.findall(r"```text file-store\n(.*?)```", SPEC.read_text(), re.DOTALL)
+    fs = PoorFiles()
+    store = open_store(FileStore("/kv", 24, model=0x6AE1D013, shape=0x01020304, fs=fs))
+    slot = store.begin(0x1234)
+    store.put(slot, 0, bytes(range(16)), [0, 16])
+    store.put(slot, 1, bytes(range(16, 32)), [0, 16, -1, 8])
+    told = [re.match(r"([0-9a-f]+): ((?:[0-9a-f]{4} ?)+)", line) for line in dump.splitlines()]
+    assert b"".join(bytes.fromhex(line[2]) for line in told if line) == fs.here["/kv/00000002.kvr"].data
+    assert [int(line[1], 16) for line in told if line] == [0, 16, 32, 48, 64]
 
 
 # No room, and other failures
