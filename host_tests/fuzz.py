@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tools"), str(ROOT / "boards" / "apps")]
 
+import record_files  # noqa: E402
 import snapshot_cases  # noqa: E402
 from snapshot_cases import budget, grown, load, plain, request, saved, step  # noqa: E402
 from stories import app  # noqa: E402
@@ -195,6 +196,9 @@ READERS["story"] = (
     _story,
     lambda data: snapshot_cases.mended(data) if len(data) >= 80 else data,
 )
+
+
+READERS["record file"] = (record_files.samples, record_files.read, record_files.mended)
 
 
 def one(name: str, seed: int) -> bool:

@@ -277,10 +277,14 @@ def test_the_package_alone(kvlab, board, tmp_path, how):
     )
 
 
-def test_mip_installs_the_package(board):
-    mpremote(board, "mip", "install", "./package.json")
-    assert mpremote(board, "exec", ATTEND) == "True 0"
-    assert mpremote(board, "exec", "import mpy_kv; print(mpy_kv.__file__)") == "/flash/lib/mpy_kv/__init__.py"
+@pytest.mark.parametrize(("package", "blocks"), [("./package.json", 1024), ("./packages/paged.json", 352)])
+def test_mip_installs_sources(tmp_path, package, blocks):
+    """All of them on a board with more flash than a Pico, whose file system has 352 blocks."""
+    with PtyBoard(tmp_path / "flash.img", blocks) as board:
+        mpremote(board, "mip", "install", package)
+        assert mpremote(board, "exec", ATTEND) == "True 0"
+        where = mpremote(board, "exec", "import mpy_kv; print(mpy_kv.__file__)")
+    assert where == "/flash/lib/mpy_kv/__init__.py"
 
 
 # Interruptions

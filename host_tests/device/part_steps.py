@@ -271,6 +271,34 @@ def resume():
     print(refused(sizes.make, Flash(8), cache, 8))
 
 
+def file_store():
+    import os
+    from mpy_kv.file_store import FileStore
+    from mpy_kv.file_store.opening import open_store
+
+    data = bytearray(i & 255 for i in range(1000))
+    folder = "store.%d" % (id(data) & 0xFFFFFF)
+    try:
+        for start in range(3):
+            store = FileStore(folder, 1000, slots=2, blocks=16)
+            print(refused(store.begin, 1))
+            open_store(store)
+            slot = store.find(5)
+            if slot < 0:
+                slot = store.begin(5)
+            for i in range(3):
+                data[0] = 3 * start + i
+                store.put(slot, store.count[slot], data, [0, 1000])
+            into = bytearray(1000)
+            read = [store.read(slot, i, into) for i in range(store.count[slot])]
+            print(slot, read, into[0], binascii.crc32(bytes(into)), store.used_bytes)
+        print(refused(store.put, slot, 0, data, [0, 1001]), refused(store.truncate, slot, 99))
+        store.close(slot)
+        print(os.listdir(folder))
+    finally:
+        os.rmdir(folder)
+
+
 def evict(name):
     from mpy_kv import eviction
 
@@ -292,7 +320,7 @@ elif part == "int4":
     codec("int4", 37)
 elif part.startswith("evict-"):
     evict(part[6:])
-elif part.replace("-", "_") in globals():
+elif part.startswith("pool-") or part.replace("-", "_") in globals():
     globals()[part.replace("-", "_")]()
 else:
     codec(part)

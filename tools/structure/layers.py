@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("memory", ("mpy_kv.arena", "mpy_kv.pools")),
     ("geometry", ("mpy_kv.geometry",)),
     ("flash log", ("mpy_kv.flash_log",)),
+    ("file store", ("mpy_kv.file_store",)),
     ("codecs", ("mpy_kv.codecs",)),
     ("kernels", ("mpy_kv.kernels",)),
     ("token policies", ("mpy_kv.eviction.tokens",)),

@@ -1,4 +1,4 @@
-"""`kvlab powercut`: the power cut in every operation of the flash log, and what is left."""
+"""`kvlab powercut`: the power cut in every operation of the flash log or plain files, and what is left."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kvlab.boards import Board
 
 if TYPE_CHECKING:
     from kvlab.powercut.cuts import Outcome, Plan
+    from kvlab.powercut.files import FileOutcome
 
 # Of the workload: small enough to go round and to be full.
 SECTORS = 64
@@ -26,9 +27,11 @@ BESIDE_ALL = 100
 
 def _broken(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
     from kvlab.powercut.breaks import BREAKS
+    from kvlab.powercut.files import FILE_BREAKS
 
-    if name is not None and name not in BREAKS:
-        hint = did_you_mean(name, BREAKS) or f"; safeguards: {', '.join(BREAKS)}"
+    known = [*BREAKS, *FILE_BREAKS]
+    if name is not None and name not in known:
+        hint = did_you_mean(name, known) or f"; safeguards: {', '.join(known)}"
         raise BadInput(f"--break {name}: no such safeguard{hint}")
     return name
 
@@ -40,6 +43,7 @@ def _broken(_context: click.Context, _option: click.Parameter, name: str | None)
   kvlab powercut --board rp2040
   kvlab powercut --board rp2040 --all --json out/powercut.json
   kvlab powercut --break torn-page
+  kvlab powercut --break flush-before-rename
 """
 )
 @options.board_option
@@ -55,15 +59,15 @@ def _broken(_context: click.Context, _option: click.Parameter, name: str | None)
     "--all",
     "every",
     is_flag=True,
-    help=f"Cut every operation on the flash, not one of {SAMPLE}; some minutes. Of a Pico also count what"
-    " a start takes.",
+    help=f"Cut every operation on the flash and on files, not one of {SAMPLE}; some minutes. Of a Pico also"
+    " count what a start takes.",
 )
 @click.option(
     "--break",
     "broken",
     metavar="NAME",
     callback=_broken,
-    help="Take one safeguard of the log away: violations are found, and the exit status is 1.",
+    help="Take one safeguard of the log or of files away: violations are found, and the exit status is 1.",
 )
 @click.option(
     "--seed",
@@ -77,7 +81,8 @@ def _broken(_context: click.Context, _option: click.Parameter, name: str | None)
 def command(
     board: Board, operations: int, every: bool, broken: str | None, seed: int, json_path: Path | None
 ) -> None:
-    """Cut the power in the operations of a flash log, let it recover, cut it again there, and compare.
+    """Cut the power in the operations of a flash log, let it recover, cut it again there, and compare. The
+    same for records in plain files, on a file system that keeps any part of what was not synced.
 
     After each cut every record must be its old or its new version to the bit, what was told to be kept must
     be there, and another start must find the same. Exit status: 0 so it is, 1 it is not.
@@ -86,6 +91,7 @@ def command(
     from kvlab.powercut.beside import Beside
     from kvlab.powercut.breaks import OF_FILES
     from kvlab.powercut.cuts import Cuts, Plan
+    from kvlab.powercut.files import FILE_BREAKS, FileCuts
 
     if board.emulated:
         raise BadInput(f"--board {board.name}: its flash cannot be written: choose another")
@@ -98,11 +104,17 @@ def command(
         broken=broken,
     )
     with output.waiting("Cutting the power ..."):
+        if broken in FILE_BREAKS:
+            fell_short(FileCuts(operations, 1, seed, broken).run(), seed, json_path)
+            return
         outcome = Cuts(plan).run()
         beside = Beside(board, min(BESIDE_OPERATIONS, operations), seed, unchecked=broken in OF_FILES)
         if not broken or broken in OF_FILES:
             beside.run((BESIDE_ALL if every else BESIDE_CUTS) if not broken else 0)
+        of_files = None if broken else FileCuts(operations, plan.every, seed).run()
     outcome.violations += beside.outcome.violations
+    if of_files is not None:
+        outcome.violations += of_files.violations
     figures = {
         **figures_of(board, plan, outcome),
         "files": {
@@ -111,6 +123,8 @@ def command(
             "violations": len(beside.outcome.violations),
         },
     }
+    if of_files is not None:
+        figures["file_cuts"] = of_files.cuts + of_files.second_cuts
     if every and not broken and board.chip == CHIP:
         from kvlab.powercut.reopening import files_us, reopen_us
 
@@ -119,6 +133,27 @@ def command(
         figures["files_us"], figures["marker_us"] = files_us(clock_hz)
     show(board, outcome, figures)
     if json_path is not None:
+        output.write_json(json_path, figures)
+    if outcome.violations:
+        raise FellShort(f"{outcome.violations[0]}; seed {seed}")
+
+
+def fell_short(outcome: FileOutcome, seed: int, json_path: Path | None) -> None:
+    """What comes of files without one safeguard."""
+    rows = [
+        ("operations of the workload", f"{outcome.operations:,}"),
+        ("cuts in operations on files", f"{outcome.cuts + outcome.second_cuts:,}"),
+        ("violations", f"{len(outcome.violations):,}"),
+    ]
+    output.table("Power cuts, plain files", rows)
+    for says in outcome.violations[:5]:
+        click.echo(says)
+    if json_path is not None:
+        figures = {
+            "operations": outcome.operations,
+            "file_cuts": outcome.cuts + outcome.second_cuts,
+            "violations": len(outcome.violations),
+        }
         output.write_json(json_path, figures)
     if outcome.violations:
         raise FellShort(f"{outcome.violations[0]}; seed {seed}")
@@ -163,6 +198,7 @@ def show(board: Board, outcome: Outcome, figures: dict[str, Any]) -> None:
         ("cuts", f"{outcome.cuts:,}, and {outcome.second_cuts:,} more in their recovery"),
         ("by kind", kinds),
         ("with the log", states),
+        *([("cuts in plain files", f"{figures['file_cuts']:,}")] if "file_cuts" in figures else []),
         ("violations", f"{len(outcome.violations):,}"),
         (
             "beside other files",

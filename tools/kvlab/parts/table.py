@@ -56,6 +56,8 @@ PARTS = {
     "pool-slab-region": ("mpy_kv.pools.slab_region",),
     # Records on raw flash that outlive a power cut.
     "flash-log": (*FLASH_LOG, "mpy_kv.flash_log.places"),
+    # The same records in plain files.
+    "file-store": ("mpy_kv.file_store", "mpy_kv.file_store.opening"),
     # A sequence in such a log as it grows, for it to go on after a reset.
     "resume": (
         *("stories.kept", "stories.logged", *FLASH_LOG),

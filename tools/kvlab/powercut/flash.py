@@ -8,12 +8,19 @@ from typing import Any
 
 from kvlab.paths import ROOT
 
-_PATH = ROOT / "unix_port" / "side" / "emu" / "nor.py"
-_spec = importlib.util.spec_from_file_location("kvlab_nor", _PATH)
-assert _spec is not None
-assert _spec.loader is not None
-_module: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_module)
 
-Nor: Any = _module.Nor
-PowerCut: type[BaseException] = _module.PowerCut
+def module(name: str) -> Any:
+    """A module of the emulator's side."""
+    spec = importlib.util.spec_from_file_location(
+        f"kvlab_{name}", ROOT / "unix_port" / "side" / "emu" / f"{name}.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+_nor = module("nor")
+Nor: Any = _nor.Nor
+PowerCut: type[BaseException] = _nor.PowerCut
