@@ -63,6 +63,11 @@ KNOWN = {
     },
     **{(port, "mpy_kv/cpython.py", 'module named "ctypes"'): "runs under CPython alone" for port in STUBS},
     **{
+        (port, "mpy_kv/file_store/store.py", f'Module has no attribute "{name}"'): "CPython's alone"
+        for port in STUBS
+        for name in ("O_RDONLY", "fsync")
+    },
+    **{
         (port, f"boards/apps/bench/{file}", part): why
         for port in STUBS
         for file, part, why in (
