@@ -25,6 +25,13 @@ FILE = SIZE + 52  # with header and checksum
 KINDS = ("short", "write", "flush", "close", "silent")
 
 
+@pytest.fixture(autouse=True)
+def _disk_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a cut leaves is tried on a model of a file system; of the host's disk it would only take time."""
+    monkeypatch.setattr("os.fsync", lambda handle: None)
+    monkeypatch.setattr("os.sync", lambda: None)
+
+
 def new(folder: Any, fs: Any = None, quick: bool = False, **how: Any) -> Any:
     return open_store(FileStore(str(folder), SIZE, **{"slots": 4, "blocks": 64, "fs": fs, **how}), quick)
 

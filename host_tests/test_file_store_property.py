@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +23,15 @@ OPERATIONS = st.lists(st.tuples(st.sampled_from(NAMES), NUMBERS, NUMBERS, NUMBER
     lambda operations: [("begin", 0, 0, 0), ("put", 0, 0, 0), *operations]
 )
 FULL = ("short", "write", "flush", "close", "silent")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _disk_is_not_waited_for() -> Iterator[None]:
+    """What a cut leaves is tried on a model of a file system; of the host's disk it would only take time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda handle: None)
+        patch.setattr("os.sync", lambda: None)
+        yield
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
