@@ -20,6 +20,7 @@ from mpy_kv.eviction import tokens
 if TYPE_CHECKING:  # mpremote is slow to import, and --help does without
     from kvlab.deploy.identity import Identity
     from kvlab.deploy.link import Link
+    from kvlab.models.image import Image
 
 _OF_MODEL = ("model", "tokenizer", "place")  # parameters
 DEFAULT_MODEL = paths.BOARDS / "models" / "stories.mkvm"
@@ -58,7 +59,7 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
       --model stories260K.bin
   kvlab deploy --board rp2040 --mpy --codec float16 --policy lru-peak
   kvlab deploy --board rp2040 --mpy --app none --part paged
-  kvlab deploy --board rp2040 --mpy --kv-flash 131072
+  kvlab deploy --board rp2040 --mpy --kv-flash 256KiB
   kvlab deploy --board rp2040 --mpy --dry-run
 """
 )
@@ -186,6 +187,7 @@ def command(
         )
     named = [*part_names, *ask.of_options(codecs, policies, requests)]
     kv_count = 0
+    story_bytes = None
     if kv_flash is None:
         options.no_effect("needs --kv-flash", "kv_anew")
     else:
@@ -201,6 +203,8 @@ def command(
         if used is not None:
             used += ask.of_layers(image.codecs or ())
         wish = Wish(board, app, image.data, mpy=mpy, place=place, parts=_parts(named, used))
+        if kv_count:
+            story_bytes = _story_bytes(board, image)
     wish = replace(wish, kv_count=kv_count, kv_anew=kv_anew)
     if dry_run and nothing_there(port):
         options.no_effect("no board is connected that could be another one", "force")
@@ -208,7 +212,7 @@ def command(
             raise BadInput("--model-in romfs: no board is connected that could have a partition; leave it")
         deployment = Deployment(None, expected(board), wish)
         plan.check_room(deployment.plan)
-        _tell({**deployment.figures(), "dry_run": True}, json_path)
+        _tell({**deployment.figures(), "story_bytes": story_bytes, "dry_run": True}, json_path)
         if port:
             output.notes([f"--port {port}: no such port, which only a --dry-run does without"])
         return
@@ -221,8 +225,20 @@ def command(
         else:
             with output.progress("Copying", deployment.bytes_to_write) as done:
                 deployment.run(done)
-        figures = {**deployment.figures(), "dry_run": dry_run}
+        figures = {**deployment.figures(), "story_bytes": story_bytes, "dry_run": dry_run}
     _tell(figures, json_path)
+
+
+def _story_bytes(board: Board, image: Image) -> int:
+    """Of the smallest flash log that the story of the board's main.py can be told with."""
+    from kvlab import resets, story
+    from kvlab.deploy import files
+
+    said = ask.said_by_main(files.main(board).data.decode())
+    told = {name: said[name] for name in ("window", "sinks", "codec") if said.get(name) is not None}
+    telling = story.with_sinks(story.Telling(**told), image.data)
+    usual = min(story.usual_window(board), image.config.seq_len)
+    return resets.smallest_bytes(image, telling, usual if telling.window is None else telling.window)
 
 
 def _tell(figures: dict[str, Any], json_path: Path | None) -> None:
@@ -294,6 +310,12 @@ def show(f: dict[str, Any]) -> None:
         then = "Ctrl-D starts main.py" if model else "import mpy_kv"
         click.echo(f"{how}: mpremote connect {f['port']} repl, then {then}")
     _show_in_flash(f)
+    if f["kv_flash"] is not None and (f["story_bytes"] or 0) > f["kv_flash"]["bytes"]:
+        click.echo(
+            f"kvlab: warning: --kv-flash {f['kv_flash']['bytes']}: too small for a log of the story that"
+            f" main.py tells, which takes {f['story_bytes']}, or a smaller window there",
+            err=True,
+        )
     if f["kv_flash"] is not None and not f["kv_flash"]["log_read"]:
         click.echo(
             f"kvlab: warning: --kv-flash: the log on the board is of version {f['kv_flash']['log_version']},"
