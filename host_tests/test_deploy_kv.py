@@ -1,11 +1,9 @@
 """`kvlab deploy --kv-flash`: files of 4,096 bytes on the board's littlefs, which a flash log lies in."""
 
 import json
-import os
-import select
+import re
 import subprocess
 import sys
-import time
 
 import pytest
 from pty_board import PtyBoard
@@ -210,20 +208,19 @@ vfs = Vfs
 """
 
 
-def test_a_log_that_is_too_small_for_the_story_is_told(kvlab, monkeypatch, tmp_path):
-    """By the window, sinks and element type that the board's main.py names."""
+def test_a_log_that_is_too_small_for_the_story_is_refused(kvlab, monkeypatch, tmp_path):
+    """By the window, sinks and element type that the board's main.py names; as `kvlab stories` does."""
     monkeypatch.setattr(link.list_ports, "comports", list)
-    report = tmp_path / "deploy.json"
-    words = ("deploy", "--board", "rp2040", "--mpy", "--dry-run", "--json", report)
-    status, _, err = kvlab(*words, "--kv-flash", 12 * BLOCK)
-    figures = json.loads(report.read_text())
-    need = figures["story_bytes"]
-    assert (status, err.count("\n")) == (0, 1)
-    assert f"--kv-flash 49152: too small for a log of the story that main.py tells, which takes {need}" in err
-    assert "resume" in figures["parts"]
-    status, _, err = kvlab(*words, "--kv-flash", need)
+    words = ("deploy", "--board", "rp2040", "--mpy", "--dry-run", "--kv-flash")
+    status, _, err = kvlab(*words, 12 * BLOCK)
+    assert (status, err.count("\n")) == (2, 1)
+    found = re.search(r"the smallest that works with a window of 256 is (\d+);", err)
+    need = int(found[1])
+    assert kvlab(*words, need - BLOCK)[0] == 2
+    status, _, err = kvlab(*words, need, "--json", tmp_path / "deploy.json")
     assert (status, err) == (0, "")
-    # As `kvlab stories` refuses what is one block less.
+    figures = json.loads((tmp_path / "deploy.json").read_text())
+    assert {"flash-log", "snapshot", "resume"} < set(figures["parts"])
     status, _, err = kvlab("stories", "--board", "rp2040", "--window", 256, "--kv-flash", need - BLOCK)
     assert status == 2
     assert f"the smallest that works with a window of 256 is {need:,}" in err
@@ -241,38 +238,25 @@ sys.modules["rp2"] = Rp2
 """
 
 
-def heard(board, until):
-    """What the board says up to there."""
-    said = b""
-    while until not in said:
-        assert select.select([board._child], [], [], 30)[0], said
-        said += os.read(board._child, 4096)
-    return said.decode("utf-8", "replace")
+LOG = ("--kv-flash", "320KiB")
 
 
 def test_a_story_that_is_deployed_goes_on_after_a_reset(kvlab, tmp_path):
-    """main.py does it unasked, in the files that deploy has made; the board is switched off twice."""
+    """main.py does it unasked, in the files that deploy has made; deployed again, that stays so."""
     tiny = write_tiny(tmp_path)[0]
-    words = ["deploy", "--board", "rp2040", "--force", "--mpy", "--model", tiny, "--kv-flash", "320KiB"]
-    program = "exec(open('main.py').read().replace('1000', '1000000').replace('/kv', '/flash/kv')"
-    program += ".replace('sys.argv[1:]', '[]'))"
-    image = tmp_path / "flash.img"
-    before = b""
-    for start in range(3):
-        with PtyBoard(image, more=STORAGE) as board:
-            if not start:
-                status, _, err = kvlab(*words, "--port", board.port)
-                assert (status, err.count("\n")) == (0, 1), err  # the warning of --force
-                before = image.read_bytes()
-                on(board, "sys.path.append('/flash/lib')")
-            board.start(program)
-            if start:
-                said = heard(board, b"stories: goes on from token ")
-                assert "without a log" not in said
-            while image.read_bytes() == before:
-                heard(board, b" ")
-            until = time.monotonic() + 0.3
-            while time.monotonic() < until:
-                heard(board, b" ")
-            board.kill()
-            before = image.read_bytes()
+    words = ["deploy", "--board", "rp2040", "--force", "--mpy", "--model", tiny, *LOG]
+    program = "exec(open('main.py').read().replace('1000', '90').replace('/kv', '/flash/kv')"
+    program += ".replace('sys.argv[1:]', '[\"--greedy\"]'))"
+    off = "from mpy_kv.resume.blocks import BlockLog\nbefore = BlockLog.stepped\ncount = 0\n"
+    off += "def stepped(self):\n global count\n count += 1\n if count > 60: raise KeyError('off')\n before(self)\n"
+    with PtyBoard(tmp_path / "flash.img", more=STORAGE) as board:
+        status, _, err = kvlab(*words, "--port", board.port)
+        assert (status, err.count("\n")) == (0, 1), err  # the warning of --force
+        status, _, _ = kvlab(*[word for word in words if word not in LOG], "--port", board.port)
+        assert status == 0
+        with pytest.raises(AssertionError, match="KeyError: off"):
+            on(board, off + "BlockLog.stepped = stepped\n" + program)
+    with PtyBoard(tmp_path / "flash.img", more=STORAGE) as board:
+        said = on(board, program)
+    assert "stories: goes on from token " in said
+    assert "without a log" not in said

@@ -187,12 +187,11 @@ def command(
         )
     named = [*part_names, *ask.of_options(codecs, policies, requests)]
     kv_count = 0
-    story_bytes = None
     if kv_flash is None:
         options.no_effect("needs --kv-flash", "kv_anew")
     else:
         kv_count = kv_files.check_size(kv_flash)
-        named += ["flash-log", *(["resume"] if app != NO_APP else [])]
+        named += ask.OF_LOG if app != NO_APP else ["flash-log"]
     if app == NO_APP:
         options.no_effect("has no effect with --app none; leave one of them out", *_OF_MODEL)
         wish = Wish(board, app, b"", mpy=mpy, parts=_parts(named, [] if named else None))
@@ -204,7 +203,7 @@ def command(
             used += ask.of_layers(image.codecs or ())
         wish = Wish(board, app, image.data, mpy=mpy, place=place, parts=_parts(named, used))
         if kv_count:
-            story_bytes = _story_bytes(board, image)
+            _check_story(board, image, kv_count * kv_files.BLOCK)
     wish = replace(wish, kv_count=kv_count, kv_anew=kv_anew)
     if dry_run and nothing_there(port):
         options.no_effect("no board is connected that could be another one", "force")
@@ -212,7 +211,7 @@ def command(
             raise BadInput("--model-in romfs: no board is connected that could have a partition; leave it")
         deployment = Deployment(None, expected(board), wish)
         plan.check_room(deployment.plan)
-        _tell({**deployment.figures(), "story_bytes": story_bytes, "dry_run": True}, json_path)
+        _tell({**deployment.figures(), "dry_run": True}, json_path)
         if port:
             output.notes([f"--port {port}: no such port, which only a --dry-run does without"])
         return
@@ -225,12 +224,12 @@ def command(
         else:
             with output.progress("Copying", deployment.bytes_to_write) as done:
                 deployment.run(done)
-        figures = {**deployment.figures(), "story_bytes": story_bytes, "dry_run": dry_run}
+        figures = {**deployment.figures(), "dry_run": dry_run}
     _tell(figures, json_path)
 
 
-def _story_bytes(board: Board, image: Image) -> int:
-    """Of the smallest flash log that the story of the board's main.py can be told with."""
+def _check_story(board: Board, image: Image, size: int) -> None:
+    """BadInput where a flash log of that size is too small for the story of the board's main.py."""
     from kvlab import resets, story
     from kvlab.deploy import files
 
@@ -238,7 +237,13 @@ def _story_bytes(board: Board, image: Image) -> int:
     told = {name: said[name] for name in ("window", "sinks", "codec") if said.get(name) is not None}
     telling = story.with_sinks(story.Telling(**told), image.data)
     usual = min(story.usual_window(board), image.config.seq_len)
-    return resets.smallest_bytes(image, telling, usual if telling.window is None else telling.window)
+    window = usual if telling.window is None else telling.window
+    need = resets.smallest_bytes(image, telling, window)
+    if need > size:
+        raise BadInput(
+            f"--kv-flash {size}: too small for the story of boards/{board.name}/main.py: the smallest that"
+            f" works with a window of {window:,} is {need}; or name a smaller window there, or --app none"
+        )
 
 
 def _tell(figures: dict[str, Any], json_path: Path | None) -> None:
@@ -310,12 +315,6 @@ def show(f: dict[str, Any]) -> None:
         then = "Ctrl-D starts main.py" if model else "import mpy_kv"
         click.echo(f"{how}: mpremote connect {f['port']} repl, then {then}")
     _show_in_flash(f)
-    if f["kv_flash"] is not None and (f["story_bytes"] or 0) > f["kv_flash"]["bytes"]:
-        click.echo(
-            f"kvlab: warning: --kv-flash {f['kv_flash']['bytes']}: too small for a log of the story that"
-            f" main.py tells, which takes {f['story_bytes']}, or a smaller window there",
-            err=True,
-        )
     if f["kv_flash"] is not None and not f["kv_flash"]["log_read"]:
         click.echo(
             f"kvlab: warning: --kv-flash: the log on the board is of version {f['kv_flash']['log_version']},"

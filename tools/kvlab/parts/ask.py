@@ -11,6 +11,9 @@ from kvlab.parts.table import PARTS
 
 ALL = "all"  # in the place of parts: the whole package
 
+# What a story takes that is kept in a flash log.
+OF_LOG = ("flash-log", "snapshot", "resume")
+
 # Options of stories.main that need a part, whatever their value.
 _OPTIONS = {
     **dict.fromkeys(("policy", "budget", "compress"), "token-eviction"),
