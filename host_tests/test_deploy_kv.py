@@ -1,17 +1,40 @@
 """`kvlab deploy --kv-flash`: files of 4,096 bytes on the board's littlefs, which a flash log lies in."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 from pty_board import PtyBoard
+from tiny_model import write_tiny
 
 from kvlab.deploy import link
+from kvlab.parts import ask
 from kvlab.paths import ROOT
 from mpy_kv.flash_log.files import BLOCK
 
 SIZE = 12 * BLOCK
+
+# The storage of PtyBoard as rp2.Flash gives it: programming only clears bits, erasing sets them.
+NOR = """
+class Nor:
+    readblocks = flash.readblocks
+    def writeblocks(self, block, buf, offset=0):
+        had = bytearray(len(buf))
+        flash.readblocks(block, had, offset)
+        for i in range(len(buf)):
+            had[i] &= buf[i]
+        flash.writeblocks(block, had, offset)
+    def ioctl(self, op, arg):
+        if op == 6:
+            flash.writeblocks(arg, b"\\xff" * 4096, 0)
+        return flash.ioctl(op, arg)
+nor = Nor()
+class Rp2:
+    Flash = staticmethod(lambda: nor)
+sys.modules["rp2"] = Rp2
+"""
 
 # On the board: open the log that lies in the files, add a record, tell how many there are.
 ADD = """
@@ -20,7 +43,7 @@ from mpy_kv.flash_log.files import FileBlocks
 from mpy_kv.flash_log.formatting import format_log
 from mpy_kv.flash_log.opening import open_log
 def new():
-    return FlashLog(FileBlocks(flash, "kv"), 64, slots=1, blocks=20)
+    return FlashLog(FileBlocks(nor, "kv"), 64, slots=1, blocks=20)
 if {first}:
     format_log(new())
 log = open_log(new())
@@ -37,7 +60,7 @@ print(log.sectors, right)
 
 @pytest.fixture
 def board(tmp_path):
-    with PtyBoard(tmp_path / "flash.img") as board:
+    with PtyBoard(tmp_path / "flash.img", more=NOR) as board:
         yield board
 
 
@@ -58,7 +81,10 @@ def deployed(kvlab, board, tmp_path):
 
 def on(board, code):
     command = [sys.executable, "-m", "mpremote", "connect", board.port, "resume", "exec", code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    # A model of random weights tells bytes that are no UTF-8.
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", cwd=ROOT, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
@@ -156,15 +182,14 @@ def test_a_log_of_another_version_is_kept_and_told(deployed, board):
     other = """
 from binascii import crc32
 from mpy_kv.flash_log.files import FileBlocks
-device = FileBlocks(flash, "kv")
+device = FileBlocks(nor, "kv")
 page = bytearray(256)
 for sector in range(2):
     device.readblocks(sector, page, 0)
     page[:4] = b"MKVS"
-    page[4] = 2
+    page[4:6] = b"\\x02\\x00"
     page[252:] = (crc32(page[:252]) & 0xFFFFFFFF).to_bytes(4, "little")
     device.ioctl(6, sector)
-    device.writeblocks(sector, bytes([255]) * 4096, 0)
     device.writeblocks(sector, page, 0)
 """
     on(board, other)
@@ -203,3 +228,51 @@ class Vfs:
 vfs_of = vfs
 vfs = Vfs
 """
+
+
+def test_a_log_that_is_too_small_for_the_story_is_refused(kvlab, monkeypatch, tmp_path):
+    """By the window, sinks and element type that the board's main.py names; as `kvlab stories` does."""
+    monkeypatch.setattr(link.list_ports, "comports", list)
+    words = ("deploy", "--board", "rp2040", "--mpy", "--dry-run", "--kv-flash")
+    status, _, err = kvlab(*words, 12 * BLOCK)
+    assert (status, err.count("\n")) == (2, 1)
+    found = re.search(r"the smallest that works with a window of 256 is (\d+);", err)
+    need = int(found[1])
+    assert kvlab(*words, need - BLOCK)[0] == 2
+    status, _, err = kvlab(*words, need, "--json", tmp_path / "deploy.json")
+    assert (status, err) == (0, "")
+    figures = json.loads((tmp_path / "deploy.json").read_text())
+    assert {"flash-log", "snapshot", "resume"} < set(figures["parts"])
+    status, _, err = kvlab("stories", "--board", "rp2040", "--window", 256, "--kv-flash", need - BLOCK)
+    assert status == 2
+    assert f"the smallest that works with a window of 256 is {need:,}" in err
+
+
+def test_what_a_main_py_says():
+    source = "import stories\nstories.main(x, window=100, log=LOG, codec=['int8', 'float16'], **more)\n"
+    assert ask.said_by_main(source) == {"window": 100, "codec": ["int8", "float16"]}
+
+
+LOG = ("--kv-flash", "320KiB")
+
+
+def test_a_story_that_is_deployed_goes_on_after_a_reset(kvlab, tmp_path):
+    """main.py does it unasked, in the files that deploy has made; deployed again, that stays so."""
+    tiny = write_tiny(tmp_path)[0]
+    words = ["deploy", "--board", "rp2040", "--force", "--mpy", "--model", tiny, *LOG]
+    program = "exec(open('main.py').read().replace('1000', '90').replace('/kv', '/flash/kv')"
+    program += ".replace('sys.argv[1:]', '[\"--greedy\"]'))"
+    off = "from mpy_kv.resume.blocks import BlockLog\nbefore = BlockLog.stepped\ncount = 0\n"
+    off += "def stepped(self):\n global count\n count += 1\n if count > 60: raise KeyError('off')\n"
+    off += " before(self)\n"
+    with PtyBoard(tmp_path / "flash.img", more=NOR) as board:
+        status, _, err = kvlab(*words, "--port", board.port)
+        assert (status, err.count("\n")) == (0, 1), err  # the warning of --force
+        status, _, _ = kvlab(*[word for word in words if word not in LOG], "--port", board.port)
+        assert status == 0
+        with pytest.raises(AssertionError, match="KeyError: off"):
+            on(board, off + "BlockLog.stepped = stepped\n" + program)
+    with PtyBoard(tmp_path / "flash.img", more=NOR) as board:
+        said = on(board, program)
+    assert "stories: goes on from token " in said
+    assert "without a log" not in said

@@ -4,7 +4,7 @@ littlefs keeps the bytes of such a file in a block of their own, from its begin 
 touches it while the file is not written or removed. So the block can be used raw; stock firmware has no
 other to give.
 
-    make_files("/kv", 32)                        # once, or kvlab deploy --kv-flash 131072
+    make_files("/kv", 64)                        # once, or kvlab deploy --kv-flash 256KiB
     device = FileBlocks(rp2.Flash(), "/kv")      # after each start
     log = FlashLog(device, record_bytes)
 

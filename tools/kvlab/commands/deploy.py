@@ -20,6 +20,7 @@ from mpy_kv.eviction import tokens
 if TYPE_CHECKING:  # mpremote is slow to import, and --help does without
     from kvlab.deploy.identity import Identity
     from kvlab.deploy.link import Link
+    from kvlab.models.image import Image
 
 _OF_MODEL = ("model", "tokenizer", "place")  # parameters
 DEFAULT_MODEL = paths.BOARDS / "models" / "stories.mkvm"
@@ -58,7 +59,7 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
       --model stories260K.bin
   kvlab deploy --board rp2040 --mpy --codec float16 --policy lru-peak
   kvlab deploy --board rp2040 --mpy --app none --part paged
-  kvlab deploy --board rp2040 --mpy --kv-flash 131072
+  kvlab deploy --board rp2040 --mpy --kv-flash 256KiB
   kvlab deploy --board rp2040 --mpy --dry-run
 """
 )
@@ -174,7 +175,7 @@ def command(
 
     Exit status: 0 done, 1 no room or the board failed, 2 bad input, wrong board or port.
     """
-    from kvlab.deploy import files, kv_files, plan
+    from kvlab.deploy import files, plan
     from kvlab.deploy.deployment import Deployment, Wish
     from kvlab.deploy.identity import expected
     from kvlab.deploy.link import connected, nothing_there
@@ -185,12 +186,9 @@ def command(
             "has no effect with --part all; leave one of them out", "codecs", "policies", "requests"
         )
     named = [*part_names, *ask.of_options(codecs, policies, requests)]
-    kv_count = 0
-    if kv_flash is None:
-        options.no_effect("needs --kv-flash", "kv_anew")
-    else:
-        kv_count = kv_files.check_size(kv_flash)
-        named += ["flash-log", *(["resume"] if app != NO_APP else [])]
+    kv_count = _kv_count(kv_flash)
+    if kv_count:
+        named += ask.OF_LOG if app != NO_APP else ["flash-log"]
     if app == NO_APP:
         options.no_effect("has no effect with --app none; leave one of them out", *_OF_MODEL)
         wish = Wish(board, app, b"", mpy=mpy, parts=_parts(named, [] if named else None))
@@ -201,6 +199,8 @@ def command(
         if used is not None:
             used += ask.of_layers(image.codecs or ())
         wish = Wish(board, app, image.data, mpy=mpy, place=place, parts=_parts(named, used))
+        if kv_count:
+            _check_story(board, image, kv_count)
     wish = replace(wish, kv_count=kv_count, kv_anew=kv_anew)
     if dry_run and nothing_there(port):
         options.no_effect("no board is connected that could be another one", "force")
@@ -223,6 +223,35 @@ def command(
                 deployment.run(done)
         figures = {**deployment.figures(), "dry_run": dry_run}
     _tell(figures, json_path)
+
+
+def _kv_count(size: int | None) -> int:
+    """Files of a flash log of that size. BadInput."""
+    from kvlab.deploy import kv_files
+
+    if size is None:
+        options.no_effect("needs --kv-flash", "kv_anew")
+        return 0
+    return kv_files.check_size(size)
+
+
+def _check_story(board: Board, image: Image, kv_count: int) -> None:
+    """BadInput where a flash log in so many files is too small for the story of the board's main.py."""
+    from kvlab import resets, story
+    from kvlab.deploy import files, kv_files
+
+    said = ask.said_by_main(files.main(board).data.decode())
+    told = {name: said[name] for name in ("window", "sinks", "codec") if said.get(name) is not None}
+    telling = story.with_sinks(story.Telling(**told), image.data)
+    usual = min(story.usual_window(board), image.config.seq_len)
+    window = usual if telling.window is None else telling.window
+    need = resets.smallest_bytes(image, telling, window)
+    size = kv_count * kv_files.BLOCK
+    if need > size:
+        raise BadInput(
+            f"--kv-flash {size}: too small for the story of boards/{board.name}/main.py: the smallest that"
+            f" works with a window of {window:,} is {need}; or name a smaller window there, or --app none"
+        )
 
 
 def _tell(figures: dict[str, Any], json_path: Path | None) -> None:

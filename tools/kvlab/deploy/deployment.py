@@ -15,6 +15,7 @@ from kvlab.deploy.files import MODEL, File
 from kvlab.deploy.identity import Identity
 from kvlab.deploy.link import Link
 from kvlab.deploy.remote import Blank, Remote
+from kvlab.parts import ask
 from kvlab.parts.table import BASE
 
 
@@ -51,7 +52,7 @@ class Deployment:
         self.rom_unchanged = False
         if self._remote is not None and self.rom_image is not None:
             self.rom_unchanged = romfs.holds(self._remote, self.rom_image)
-        self.parts = wish.parts if found.arch else None
+        self.parts = self._parts()
         wanted = files.modules(wish.app, found, wish.mpy, self.parts)
         if wish.app != NO_APP:
             if self.model_in == "file":
@@ -138,6 +139,14 @@ class Deployment:
             "free_blocks": p.space.free_blocks,
             "needed_blocks": p.needed_blocks,
         }
+
+    def _parts(self) -> tuple[str, ...] | None:
+        """Those that are wished for; with an app also what its main.py takes where a flash log is there."""
+        parts = self.wish.parts if self.found.arch else None
+        if parts is None or self._remote is None or self.wish.app == NO_APP:
+            return parts
+        log = ask.OF_LOG if self._remote.exists(kv_files.path(0)) else ()
+        return tuple(dict.fromkeys((*parts, *log)))
 
     def _rom_image(self) -> bytes | None:
         """The ROMFS to write, or None when the model shall be a file. FellShort when neither will do."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterable
+from typing import Any
 
 from kvlab.parts.table import PARTS
 
 ALL = "all"  # in the place of parts: the whole package
+
+# What a story takes that is kept in a flash log.
+OF_LOG = ("flash-log", "snapshot", "resume")
 
 # Options of stories.main that need a part, whatever their value.
 _OPTIONS = {
@@ -27,6 +32,17 @@ def of_layers(codecs: Iterable[str]) -> list[str]:
     """Of an element type for each layer."""
     types = list(dict.fromkeys(codecs))
     return types if len(types) < 2 else [*types, "per-layer"]
+
+
+def said_by_main(source: str) -> dict[str, Any]:
+    """What a main.py calls stories.main with, where it stands there as a value."""
+    found: dict[str, Any] = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "stories.main":
+            for option in node.keywords:
+                with contextlib.suppress(ValueError):
+                    found[str(option.arg)] = ast.literal_eval(option.value)
+    return found
 
 
 def of_main(source: str) -> list[str] | None:
