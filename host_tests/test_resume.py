@@ -102,7 +102,7 @@ def test_a_finished_one_is_over() -> None:
 
 
 CUT_TO = 150
-CUT_KINDS = ("int8", "no sinks", "wide")
+CUT_KINDS = ("int8", "no sinks", "wide", "sealed")
 
 
 def operations(make: Any) -> int:
@@ -237,6 +237,14 @@ def test_what_is_refused() -> None:
         BlockLog(FlashLog(Nor(60), 320, slots=2, blocks=100), cache, 1, bytearray(TAIL))
 
 
+def test_rows_that_have_no_short_step_in_common() -> None:
+    """They are put as well, though a sector's end may cut one."""
+    cache = plain("sparse", layers=1, heads=1, kv_heads=1, head_dim=1024, window=1, sinks=1)()
+    assert sizes.step_bytes(cache) == 8
+    assert sizes.step_bytes(plain("sparse", head_dim=64, window=40)()) == 448
+    assert sizes.step_bytes(plain("float16", head_dim=12, window=40)()) == 24
+
+
 def test_only_an_empty_cache_takes_one_over() -> None:
     from mpy_kv.errors import StepError
 
@@ -256,10 +264,11 @@ def test_a_larger_region_is_as_good() -> None:
 def test_on_a_device(upy: Any) -> None:
     """No token allocates, whatever it puts and erases; cache and flash are what CPython leaves."""
     there = json.loads(upy.run(DEVICE / "resume.py"))
-    assert there["failed"] == ["None", "None"]
-    assert there["allocated"] == [0, 0]
-    assert there["first"] == [99, 0]
-    assert there["went_on"] == newest(1600, 2)
+    for each in there:
+        assert each["failed"] == "None"
+        assert each.pop("allocated") == [0, 0]
+        assert each["first"] == [49, 0, "None"]
+        assert each["went_on"] == newest(800, 2)
     here = json.loads(
         subprocess.run(
             [sys.executable, str(DEVICE / "resume.py")],
@@ -269,4 +278,6 @@ def test_on_a_device(upy: Any) -> None:
             text=True,
         ).stdout
     )
-    assert {**there, "allocated": None} == {**here, "allocated": None}
+    for each in here:
+        each.pop("allocated")
+    assert there == here
