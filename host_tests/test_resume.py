@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
+from array import array
 from typing import Any
 
 import pytest
@@ -16,13 +18,17 @@ from snapshot_cases import plain, request, saved
 
 from kvlab.paths import ROOT
 from kvlab.powercut.flash import Nor, PowerCut
-from mpy_kv import Geometry
+from mpy_kv import Geometry, KVCache
 from mpy_kv.errors import BadArgument, NoRoom
 from mpy_kv.flash_log import FlashLog
+from mpy_kv.flash_log.formatting import format_log
+from mpy_kv.flash_log.opening import open_log
 from mpy_kv.resume import BlockLog, sizes
+from mpy_kv.resume import blocks as resume_blocks
 from mpy_kv.token_eviction import BudgetCache
 
 BLOCK = 16
+SPEC = ROOT / "docs" / "SPEC.md"
 
 
 def newest(length: int, sinks: int) -> int:
@@ -259,6 +265,37 @@ def test_a_larger_region_is_as_good() -> None:
     nor = blank(make, 30)
     Told(make, nor).tell(300)
     assert saved(Told(make, nor).tell(310).cache) == Twins(make, 310).at(310)
+
+
+def test_worked_example_of_the_format() -> None:
+    """What the code puts is what docs/SPEC.md shows."""
+    cache = KVCache(Geometry(1, 1, 1, 4, window=20, sinks=1))
+    nor = Nor(sizes.smallest_sectors(cache, 8))
+    format_log(sizes.make(nor, cache, 8))
+    log = open_log(sizes.make(nor, cache, 8))
+    while log.step():
+        pass
+    blocks = BlockLog(log, cache, 7, bytearray(b"tail...."))
+    assert not blocks.restore()
+    blocks.begin()
+    for t in range(17):
+        cache.append(0, array("f", [t, 0, -t, t / 2]), array("f", [1, 0, -1, 0.25]))
+        cache.commit()
+        blocks.stepped()
+    for part, identity in (("sinks", 0x3E3779B8), ("block", 0x1E3779B8)):
+        (dump,) = re.findall(rf"```text sequence-{part}\n(.*?)```", SPEC.read_text(), re.DOTALL)
+        words = "".join(line[5:44] for line in dump.splitlines())
+        into = bytearray(log.record_bytes)
+        size = log.read(log.find(identity), 0, into)
+        assert bytes(into[:size]) == bytes.fromhex(words)
+
+
+def test_one_of_another_version_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = RINGS["int8"]
+    nor = blank(make)
+    Told(make, nor).tell(60)
+    monkeypatch.setattr(resume_blocks, "VERSION", 2)
+    assert Told(make, nor).went_on == 0
 
 
 def test_on_a_device(upy: Any) -> None:

@@ -23,6 +23,7 @@ from ..port import ints
 from ..transient import load_module
 from ..flash_log.words import copy, fill, put_word
 
+VERSION = 1  # of what a record has: a sequence of another is none to go on with
 BLOCK = 16  # tokens
 _BLOCK = const(16)
 STAMP_BYTES = 8  # behind the rows: the story, tokens so far
@@ -42,7 +43,7 @@ class BlockLog:
         self.log = log
         log.collects = NEVER
         self.cache = cache
-        self.identity = identity & 0x3FFFFFFF
+        self.identity = (identity + 0x1E3779B1 * VERSION) & 0x1FFFFFFF
         self.tail = tail
         g = cache.geometry
         self.sinks = g.sinks

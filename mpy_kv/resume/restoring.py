@@ -6,7 +6,7 @@ from .blocks import STAMP_BYTES
 from ..flash_log.words import copy, word
 
 _BLOCK = 16
-_SINKS = 0x20000000  # of the identity: that of the sinks' record
+_SINKS = 0x20000000  # set in the identity of the sinks' slot
 
 
 class _State:
@@ -27,7 +27,7 @@ def restore(blocks, accept):
     log = blocks.log
     form = load_module("mpy_kv.snapshot.forms").of(blocks.cache)
     load_module("mpy_kv.snapshot.forms").check_empty(blocks.cache)
-    blocks.slot = log.find(blocks.identity & ~_SINKS)
+    blocks.slot = log.find(blocks.identity)
     blocks.sink_slot = log.find(blocks.identity | _SINKS)
     if blocks.slot < 0 or blocks.sinks and blocks.sink_slot < 0:
         return 0
@@ -116,7 +116,7 @@ def begin(blocks):
     """As BlockLog.begin."""
     log = blocks.log
     finish(blocks)
-    blocks.slot = log.begin(blocks.identity & ~_SINKS)
+    blocks.slot = log.begin(blocks.identity)
     blocks.sink_slot = log.begin(blocks.identity | _SINKS) if blocks.sinks else -1
     blocks.position = 0
     blocks.story = log.number
