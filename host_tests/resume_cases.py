@@ -28,6 +28,12 @@ RINGS: dict[str, Callable[[], Any]] = {
     "int8-int4": plain("int8-int4", window=40, sinks=2),
     "sparse": plain("sparse", window=40, sinks=3),
     "mixed": plain(["float16", "int8-int4"], window=35, sinks=2),
+    "sealed": plain("int4", window=70, sinks=2),
+    "sealed, short": plain("int4", window=7, sinks=0),
+    "sealed, one block": plain("int4", window=16, sinks=1),
+    "sealed, two blocks": plain("int4", window=32, sinks=3),
+    "sealed, groups": plain("int4", window=40, sinks=2, group=4),
+    "sealed, capacity": plain("int4", capacity=200),
     "capacity": plain("int8", capacity=200),
     # A record is longer than a sector.
     "wide": plain("int8", layers=4, kv_heads=4, head_dim=8, heads=4, window=40, sinks=2),

@@ -1,7 +1,8 @@
 """A ring in a flash log on MicroPython: what is allocated by each token, and what is gone on with.
 
-Prints JSON: bytes allocated by tokens of a sequence that wraps many times, how many records that were, copies
-for room, and CRCs of the cache's buffer and of the flash, which are those of CPython.
+Prints JSON, of each of two element types: bytes allocated by tokens of a sequence that wraps many times, how
+many records that were, copies for room, and CRCs of the cache's buffer and of the flash, which are those of
+CPython.
 """
 
 import json
@@ -14,13 +15,13 @@ except ImportError:
 
 from binascii import crc32
 
-from mpy_kv import Geometry, KVCache
+from mpy_kv import cache_for, geometry_for
 from mpy_kv.flash_log.formatting import format_log
 from mpy_kv.flash_log.opening import open_log
 from mpy_kv.flash_log.words import copy, fill
 from mpy_kv.resume import BlockLog, sizes
 
-TOKENS = 1600
+TOKENS = 800
 TAIL = 16
 
 
@@ -57,12 +58,12 @@ class Flash:
             i += 1
 
 
-def new_cache():
-    return KVCache(Geometry(2, 4, 2, 8, window=70, sinks=2))
+def new_cache(codec):
+    return cache_for(geometry_for(codec, 2, 4, 2, 8, window=70, sinks=2))
 
 
-def started(flash):
-    cache = new_cache()
+def started(flash, codec):
+    cache = new_cache(codec)
     log = open_log(sizes.make(flash, cache, TAIL))
     while log.step():
         pass
@@ -88,27 +89,25 @@ def told(blocks, tokens, counted):
     counted.append(total() - before)
 
 
-flash = Flash(sizes.smallest_sectors(new_cache(), TAIL))
-format_log(sizes.make(flash, new_cache(), TAIL))
-counted = []
-blocks = started(flash)
-blocks.restore() or blocks.begin()
-told(blocks, TOKENS, counted)
-first = [blocks.records, blocks.log.copied_bytes]
-failed = [str(blocks.failed)]
-blocks = started(flash)
-went_on = blocks.restore() or blocks.begin()
-told(blocks, TOKENS, counted)
-failed.append(str(blocks.failed))
-print(
-    json.dumps(
-        {
-            "allocated": counted,
-            "first": first,
-            "went_on": went_on,
-            "failed": failed,
-            "cache": crc32(blocks.cache.buffer[: blocks.cache.geometry.at_scores]),
-            "flash": crc32(flash.cells),
-        }
-    )
-)
+def case(codec):
+    flash = Flash(sizes.smallest_sectors(new_cache(codec), TAIL))
+    format_log(sizes.make(flash, new_cache(codec), TAIL))
+    counted = []
+    blocks = started(flash, codec)
+    blocks.restore() or blocks.begin()
+    told(blocks, TOKENS, counted)
+    first = [blocks.records, blocks.log.copied_bytes, str(blocks.failed)]
+    blocks = started(flash, codec)
+    went_on = blocks.restore() or blocks.begin()
+    told(blocks, TOKENS, counted)
+    return {
+        "allocated": counted,
+        "first": first,
+        "went_on": went_on,
+        "failed": str(blocks.failed),
+        "cache": crc32(blocks.cache.buffer[: blocks.cache.geometry.at_scores]),
+        "flash": crc32(flash.cells),
+    }
+
+
+print(json.dumps([case("int8"), case("int4")]))

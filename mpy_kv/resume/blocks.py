@@ -7,7 +7,8 @@
 A record holds the rows of all layers (docs/SPEC.md, "A sequence in a flash log") and behind them `tail`,
 bytes of the program's own as they are when the block is full. What comes after a restore is to the bit what
 would have come without the cut. stepped() allocates nothing; it erases at most a sector at a time, but before
-a block as many as that waits for. Memory: a record. Rings only: KVCache and MixedCache.
+a block as many as that waits for. Memory: a record. KVCache, MixedCache and SealedCache: of the last a record
+has the block's fresh rows, and the sealed form of the block before.
 """
 
 try:
@@ -22,17 +23,19 @@ from ..port import ints
 from ..transient import load_module
 from ..flash_log.words import copy, fill, put_word
 
+VERSION = 1  # of what a record has: a sequence of another is none to go on with
 BLOCK = 16  # tokens
 _BLOCK = const(16)
 STAMP_BYTES = 8  # behind the rows: the story, tokens so far
 _STAMP_BYTES = const(8)
 _WAYS = const(2)  # fields of a plane: where its slot 0 begins, bytes a slot
+_SEALED_WAYS = const(3)  # of a plane of sealed blocks: where block 0 begins, bytes from block to block, bytes
 
 
 class BlockLog:
     """identity: of model and cache, and of whatever else a sequence must agree in to be gone on with.
-    tail: a bytearray, a multiple of 8 long, that the program fills. Raises BadArgument for another cache than
-    a ring, NoRoom where the log's region cannot hold what is visible."""
+    tail: a bytearray, a multiple of 8 long, that the program fills. Raises BadArgument for a cache with a
+    policy, NoRoom where the log's region cannot hold what is visible."""
 
     def __init__(self, log, cache, identity, tail):
         sizes = load_module("mpy_kv.resume.sizes")
@@ -40,7 +43,7 @@ class BlockLog:
         self.log = log
         log.collects = NEVER
         self.cache = cache
-        self.identity = identity & 0x3FFFFFFF
+        self.identity = (identity + 0x1E3779B1 * VERSION) & 0x1FFFFFFF
         self.tail = tail
         g = cache.geometry
         self.sinks = g.sinks
@@ -49,6 +52,9 @@ class BlockLog:
         self.planes = ints(sizes.planes(cache))
         self.step_bytes = sizes.step_bytes(cache)
         self.row_bytes = sizes.row_bytes(cache)
+        self.sealed = ints(sizes.sealed(cache))
+        self.sealed_blocks = getattr(g, "blocks", 0)
+        self.sealed_bytes = sizes.sealed_bytes(cache)
         self.stage = bytearray(sizes.record_bytes(cache, len(tail)))
         self.story = 0  # another for each sequence: what the sinks' record and the others have in common
         self.runs = ints([0, 0])
@@ -95,7 +101,7 @@ class BlockLog:
         log = self.log
         if p:
             block = p // _BLOCK - 1
-            self._fill(self.position - _BLOCK, _BLOCK)
+            self._fill(self.position - _BLOCK, _BLOCK, block)
             # One block more than the newest needs: until that is kept, the one before it may be gone on with.
             keep = (_BLOCK * block - self.window) // _BLOCK
             if log.waits[self.slot] and log.free + log.ready < log.reserve + 2 * log.ahead:
@@ -110,7 +116,7 @@ class BlockLog:
                 log.put(self.slot, block, self.stage, self.runs, self.step_bytes)
                 self.records += 1
         else:
-            self._fill(0, self.sinks)
+            self._fill(0, self.sinks, -1)
             while log.step():
                 pass
             log.put(self.sink_slot, 0, self.stage, self.runs, self.step_bytes)
@@ -119,12 +125,12 @@ class BlockLog:
 
     @micropython.native
     def body(self, n):
-        """Bytes of the rows of n tokens in a record: where its stamp is."""
+        """Bytes of the rows of n tokens in a record. Behind them is the sealed block, or the stamp."""
         return (n * self.row_bytes + 7) & -8
 
     @micropython.native
-    def _fill(self, position, n):
-        """Rows of n tokens and the tail into the stage."""
+    def _fill(self, position, n, block):
+        """Rows of n tokens, of block or, -1, of the sinks, and the tail into the stage."""
         stage = self.stage
         buffer = self.cache.buffer
         planes = self.planes
@@ -145,7 +151,28 @@ class BlockLog:
             to += n * size
             i += _WAYS
         fill(stage, to, body - to, 0)
+        if block >= 0 and self.sealed_bytes:
+            self._fill_sealed(body, block - 1)
+            body += self.sealed_bytes
         put_word(stage, body, self.story)
         put_word(stage, body + 4, self.position)
         copy(stage, self.tail, body + _STAMP_BYTES, 0, len(self.tail))
         self.runs[1] = body + _STAMP_BYTES + len(self.tail)
+
+    @micropython.native
+    def _fill_sealed(self, to, block):
+        """The sealed form of a block into the stage; zeros, if there is none before the first."""
+        stage = self.stage
+        fill(stage, to, self.sealed_bytes, 0)
+        if block < 0:
+            return
+        buffer = self.cache.buffer
+        sealed = self.sealed
+        place = block % self.sealed_blocks
+        i = 0
+        end = len(sealed)
+        while i < end:
+            size = sealed[i + 2]
+            copy(stage, buffer, to, sealed[i] + place * sealed[i + 1], size)
+            to += size
+            i += _SEALED_WAYS

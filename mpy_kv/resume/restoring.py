@@ -6,13 +6,14 @@ from .blocks import STAMP_BYTES
 from ..flash_log.words import copy, word
 
 _BLOCK = 16
-_SINKS = 0x20000000  # of the identity: that of the sinks' record
+_SINKS = 0x20000000  # set in the identity of the sinks' slot
 
 
 class _State:
     """What Positions.publish() asks of a header (mpy_kv/snapshot)."""
 
-    def __init__(self, length, first, sinks):
+    def __init__(self, layers, length, first, sinks):
+        self.layers = layers
         self.length = length
         self.first = first
         self.sinks = sinks
@@ -26,7 +27,7 @@ def restore(blocks, accept):
     log = blocks.log
     form = load_module("mpy_kv.snapshot.forms").of(blocks.cache)
     load_module("mpy_kv.snapshot.forms").check_empty(blocks.cache)
-    blocks.slot = log.find(blocks.identity & ~_SINKS)
+    blocks.slot = log.find(blocks.identity)
     blocks.sink_slot = log.find(blocks.identity | _SINKS)
     if blocks.slot < 0 or blocks.sinks and blocks.sink_slot < 0:
         return 0
@@ -40,7 +41,9 @@ def restore(blocks, accept):
             if accept is not None and not accept():
                 break
             log.truncate(blocks.slot, newest + 1)
-            form.publish(_State(length, first, blocks.sinks))
+            if hasattr(form, "keep"):
+                form.keep((first - blocks.sinks) // _BLOCK, newest - 1)
+            form.publish(_State(blocks.cache.geometry.layers, length, first, blocks.sinks))
             return length
     return 0
 
@@ -48,30 +51,40 @@ def restore(blocks, accept):
 def _read(blocks, newest, first, length):
     """The rows of positions first..length - 1 and the sinks into the buffer, the newest block's tail."""
     sinks = blocks.sinks
+    sealed = getattr(blocks.cache.geometry, "sealed", False)
     blocks.story = -1
-    if sinks and not _rows(blocks, blocks.sink_slot, 0, 0, sinks, 0, sinks):
+    if sinks and not _record(blocks, blocks.sink_slot, 0, -1, sinks, 0, sinks):
         return False
-    block = (first - sinks) // _BLOCK
+    low = block = (first - sinks) // _BLOCK
+    if sealed:
+        # Rows of the newest two alone; the others in sealed form, each in the record of the next one.
+        first = sinks + _BLOCK * max(0, newest - 1)
+        block = min(low + 1, (first - sinks) // _BLOCK)
     while block <= newest:
         start = sinks + _BLOCK * block
-        low, high = max(first, start), min(length, start + _BLOCK)
-        if not _rows(blocks, blocks.slot, block, start, _BLOCK, low, high):
+        ends = (max(first, start), min(length, start + _BLOCK))
+        if not _record(blocks, blocks.slot, start, block, _BLOCK, *ends):
             return False
+        if blocks.sealed_blocks and low < block < newest:
+            _open_sealed(blocks, block - 1)
         block += 1
-    at = blocks.body(_BLOCK) + STAMP_BYTES
+    at = blocks.body(_BLOCK) + blocks.sealed_bytes + STAMP_BYTES
     copy(blocks.tail, blocks.stage, 0, at, len(blocks.tail))
     return True
 
 
-def _rows(blocks, slot, record, start, n, low, high):
-    """Of a record of n tokens from position `start` on, the rows of low..high - 1 into the buffer."""
+def _record(blocks, slot, start, block, n, low, high):
+    """Read the record of a block or, -1, of the sinks: n tokens from position `start` on; the rows of
+    low..high - 1 into the buffer."""
     stage = blocks.stage
-    body = blocks.body(n)
-    if blocks.log.read(slot, record, stage) != body + STAMP_BYTES + len(blocks.tail):
+    stamp = blocks.body(n)
+    if block >= 0:
+        stamp += blocks.sealed_bytes
+    if blocks.log.read(slot, max(block, 0), stage) != stamp + STAMP_BYTES + len(blocks.tail):
         return False
     if blocks.story < 0:
-        blocks.story = word(stage, body)
-    if word(stage, body) != blocks.story or word(stage, body + 4) != start + n:
+        blocks.story = word(stage, stamp)
+    if word(stage, stamp) != blocks.story or word(stage, stamp + 4) != start + n:
         return False
     buffer = blocks.cache.buffer
     to = 0
@@ -89,11 +102,21 @@ def _rows(blocks, slot, record, start, n, low, high):
     return True
 
 
+def _open_sealed(blocks, block):
+    """The sealed form of a block, from the record that has been read, into the buffer."""
+    at = blocks.body(_BLOCK)
+    planes = blocks.sealed
+    for i in range(0, len(planes), 3):
+        first, stride, size = planes[i], planes[i + 1], planes[i + 2]
+        copy(blocks.cache.buffer, blocks.stage, first + block % blocks.sealed_blocks * stride, at, size)
+        at += size
+
+
 def begin(blocks):
     """As BlockLog.begin."""
     log = blocks.log
     finish(blocks)
-    blocks.slot = log.begin(blocks.identity & ~_SINKS)
+    blocks.slot = log.begin(blocks.identity)
     blocks.sink_slot = log.begin(blocks.identity | _SINKS) if blocks.sinks else -1
     blocks.position = 0
     blocks.story = log.number

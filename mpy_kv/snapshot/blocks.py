@@ -110,6 +110,11 @@ class Sealed(Positions):
                 bad += _broken_sealed(one.buffer, g, one.codes[layer], self._blocks(layer, h))
         return bad
 
+    def keep(self, first, end):
+        """Before publish(): blocks from `first` on and below `end` have a sealed form, and no others."""
+        first = max(0, min(first, end))
+        self._kept = array("i", [first, max(first, end)] * self.cache.geometry.layers)
+
     def publish(self, h):
         blocks = self.cache.placement
         fresh = self._full(h)[1]
