@@ -121,6 +121,12 @@ def _same(log: Any, there: dict[tuple[int, int], bytes]) -> None:
         assert bytes(into[: max(0, size)]) == data
 
 
+def _put(there: dict[tuple[int, int], bytes]) -> None:
+    """Each is a record as some sample has it, or as _read() puts it."""
+    for (identity, i), one in there.items():
+        assert one in (record(identity, i, 0), record(identity, i, 1), record(1, 9, 9)), (identity, i)
+
+
 def _read(data: bytes, put_there: bool) -> bool:
     """Whether it was a log in which nothing was lost. put_there: what is read is a record of a sample."""
     nor = Nor(SECTORS)
@@ -135,8 +141,7 @@ def _read(data: bytes, put_there: bool) -> bool:
     there = found(log)
     whole = log.misses == 0 and len(there) > 0
     if put_there:
-        for (identity, i), one in there.items():
-            assert one in (record(identity, i, 0), record(identity, i, 1)), (identity, i)
+        _put(there)
     slot = log.find(1)
     try:
         slot = slot if slot >= 0 else log.begin(1)
@@ -149,7 +154,12 @@ def _read(data: bytes, put_there: bool) -> bool:
     _same(log, there)
     again = open_log(new(nor))
     steps(again)
-    _same(again, there)
+    if whole and put_there:
+        _same(again, there)
+    elif put_there:
+        _put(found(again))
+    else:
+        found(again)
     return whole
 
 
@@ -158,7 +168,8 @@ def read(data: bytes) -> bool:
 
 
 def read_hostile(data: bytes) -> bool:
-    """Of bytes whose CRC may be right: anything may be read, but the log must be sound."""
+    """Of bytes whose CRC may be right: anything may be read, also another record after a start where numbers
+    were forged that no log writes; but each start ends, raises nothing, and what is put is read."""
     return _read(data, False)
 
 

@@ -275,6 +275,25 @@ def test_a_flipped_bit_is_a_miss() -> None:
     assert log.misses > 3
 
 
+def test_a_damaged_header_harms_no_other_sequence() -> None:
+    """Neither a record number nor counts of a sequence that are not as they were written leave too little
+    room for what is found of another one."""
+    for field in (8, 12, 14):
+        nor, log = made(16, 1200, slots=2)
+        one, two = log.begin(1), log.begin(2)
+        lost = told(log, two, 1200, 3)
+        log.sync(two)
+        kept = told(log, one, 1200, 3, 50)
+        log.sync(one)
+        place = log._entry(two, 2)
+        header = (place >> 9) * 4096 + ((place & 511) << 3)
+        nor.cells[header + field : header + field + 2] = b"\xf0\xff"
+        log = fresh(nor, 1200, slots=2)
+        assert read(log, log.find(1)) == kept
+        assert all(found in (b"", *lost) for found in read(log, log.find(2)))
+        assert log.count[two] <= 3
+
+
 def test_on_a_device(upy: Any) -> None:
     """Nothing is allocated by put, read and step; the flash is that which CPython leaves."""
     told_there = json.loads(upy.run(DEVICE / "flash_log.py"))
