@@ -342,17 +342,19 @@ class _Scan:
 def _withdraw(log, s):
     """Leave out the records that begin in a closed sector that is in doubt."""
     slot = log.owner[s]
-    for i in range(log.first[slot], log.first[slot + 1]):
-        if log.index[i] >> 9 == s:
-            best = number = 0
-            for each, other in log.losers:
-                if each == slot and other >> 9 != s:
-                    its = number_at(log, other)
-                    here = log.base[slot] + i - log.first[slot]
-                    if word(log._header, 8) == here and (not best or newer(its, number)):
-                        best, number = other, its
-            log.index[i] = best
-            log.losers = [each for each in log.losers if each != (slot, best)]
+    end = log.first[slot + 1]
+    i = words.next_in(log.index, log.first[slot], end, s)
+    while i < end:
+        best = number = 0
+        for each, other in log.losers:
+            if each == slot and other >> 9 != s:
+                its = number_at(log, other)
+                here = log.base[slot] + i - log.first[slot]
+                if word(log._header, 8) == here and (not best or newer(its, number)):
+                    best, number = other, its
+        log.index[i] = best
+        log.losers = [each for each in log.losers if each != (slot, best)]
+        i = words.next_in(log.index, i + 1, end, s)
 
 
 def _discount(log):
@@ -649,8 +651,8 @@ def _leave_out(log, slot, i):
 
 def _bounds(log, slot, near):
     """Base and count of a sequence, as its newest record tells: one that begins in a sector closed last or
-    in one in doubt, unless none does. A header that its sector's summary belies is damaged, and one that is newer
-    than all there is or tells of more records than there can be: these take the room of others."""
+    in one in doubt, unless none does. A header that its sector's summary belies is damaged, and one that is
+    newer than all there is or tells of more records than there can be: these take the room of others."""
     first, end = log.first[slot], log.first[slot + 1]
     header = log._header
     most = end - first + _MOST_ENTRIES * (len(log.doubtful) + len(near) + 1)
