@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tools"), str(ROOT / "boards" / "apps")]
 
+import log_regions  # noqa: E402
 import record_files  # noqa: E402
 import snapshot_cases  # noqa: E402
 from snapshot_cases import budget, grown, load, plain, request, saved, step  # noqa: E402
@@ -195,6 +196,13 @@ READERS["story"] = (
     _stories,
     _story,
     lambda data: snapshot_cases.mended(data) if len(data) >= 80 else data,
+)
+
+READERS["flash log"] = (log_regions.samples, log_regions.read, log_regions.as_is)
+READERS["flash log: its checksums right"] = (
+    log_regions.samples,
+    log_regions.read_hostile,
+    log_regions.mended,
 )
 
 

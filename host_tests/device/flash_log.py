@@ -1,8 +1,10 @@
 """The flash log on MicroPython: what is put is read back, also after a start, and nothing is allocated.
 
-Prints JSON: bytes allocated by each of many puts, steps and reads, and the CRC of the whole flash.
+Prints JSON: bytes allocated by each of many puts, steps and reads, those that a log holds of a sector and of
+a record, and the CRC of the whole flash.
 """
 
+import gc
 import json
 
 import micropython
@@ -101,5 +103,33 @@ for again in range(3):
         wrong += not same or into[:2720] != data[:2720] or into[2720:] != data[2752 : 2752 + 2720]
     log = fresh(flash)
     steps()
+
+
+class Room:
+    """Of so many sectors; for a log that is not opened."""
+
+    def __init__(self, sectors):
+        self.sectors = sectors
+
+    def ioctl(self, op, arg):
+        return self.sectors if op == 4 else 4096
+
+
+def held(sectors, blocks):
+    """Bytes of the heap that a log holds."""
+    room = Room(sectors)
+    gc.collect()
+    before = gc.mem_alloc()
+    log = FlashLog(room, SIZE, slots=2, blocks=blocks)
+    gc.collect()
+    return gc.mem_alloc() - before + 0 * log.sectors
+
+
+ROUNDED = 64  # bytes to which each of a log's arrays is rounded, at most
+few = held(1000, 1000)
+a_sector = (held(9000, 1000) - few - 2 * ROUNDED) / 8000
+a_record = (held(1000, 9000) - few - ROUNDED) / 8000
 told = {"allocated": allocated, "wrong": wrong, "crc": crc32(flash.cells), "count": log.count[slot]}
+told["a_sector"] = a_sector
+told["a_record"] = a_record
 print(json.dumps(told))

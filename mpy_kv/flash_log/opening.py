@@ -93,7 +93,7 @@ def open_log(log):
     near = [s for _, s in scan.copied]
     for slot in range(log.slots):
         if log.used[slot]:
-            _bounds(log, slot, near + [scan.tails[slot]])
+            _bounds(log, slot, near + _ends(log, slot, scan.tails[slot]))
     _discount(log)
     for slot in range(log.slots):
         if log.dying:
@@ -110,7 +110,7 @@ def open_log(log):
             log.again.append((slot, record))
     for slot in range(log.slots):
         if log.used[slot]:
-            _bounds(log, slot, near + [scan.tails[slot]])
+            _bounds(log, slot, near + _ends(log, slot, scan.tails[slot]))
             _end_at_hole(log, slot)
     _discount(log)
     log.losers = None
@@ -342,17 +342,19 @@ class _Scan:
 def _withdraw(log, s):
     """Leave out the records that begin in a closed sector that is in doubt."""
     slot = log.owner[s]
-    for i in range(log.first[slot], log.first[slot + 1]):
-        if log.index[i] >> 9 == s:
-            best = number = 0
-            for each, other in log.losers:
-                if each == slot and other >> 9 != s:
-                    its = number_at(log, other)
-                    here = log.base[slot] + i - log.first[slot]
-                    if word(log._header, 8) == here and (not best or newer(its, number)):
-                        best, number = other, its
-            log.index[i] = best
-            log.losers = [each for each in log.losers if each != (slot, best)]
+    end = log.first[slot + 1]
+    i = words.next_in(log.index, log.first[slot], end, s)
+    while i < end:
+        best = number = 0
+        for each, other in log.losers:
+            if each == slot and other >> 9 != s:
+                its = number_at(log, other)
+                here = log.base[slot] + i - log.first[slot]
+                if word(log._header, 8) == here and (not best or newer(its, number)):
+                    best, number = other, its
+        log.index[i] = best
+        log.losers = [each for each in log.losers if each != (slot, best)]
+        i = words.next_in(log.index, i + 1, end, s)
 
 
 def _discount(log):
@@ -502,6 +504,21 @@ def _part_of(log, slot, tail, unfinished):
     log.losers = [each for each in log.losers if each != (slot, best)]
 
 
+def _ends(log, slot, tail):
+    """The sector closed last, and that in which the record begins whose end is the first thing there: where
+    none begins in the former, or one that is not whole, it is the newest, and no others need be read."""
+    if not tail or not log._read(tail, SECTOR - 64, log._views[8]):
+        return [tail]
+    entry = 32 - _ENTRY * half(log._chunk, 52)
+    if entry < 0:
+        return [tail]
+    begun = log._entry(slot, word(log._chunk, entry))
+    through = tail << 9 | half(log._chunk, entry + 4)
+    if not begun or number_at(log, begun) != number_at(log, through):
+        return [tail]
+    return [tail, begun >> 9]
+
+
 def any_generation():
     """Whether sectors of sequences that were closed are taken for current: they are not."""
     return 0
@@ -634,8 +651,11 @@ def _leave_out(log, slot, i):
 
 def _bounds(log, slot, near):
     """Base and count of a sequence, as its newest record tells: one that begins in a sector closed last or
-    in one in doubt, unless none does."""
+    in one in doubt, unless none does. A header that its sector's summary belies is damaged, and one that is
+    newer than all there is or tells of more records than there can be: these take the room of others."""
     first, end = log.first[slot], log.first[slot + 1]
+    header = log._header
+    most = end - first + _MOST_ENTRIES * (len(log.doubtful) + len(near) + 1)
     newest = number = 0
     for s in log.doubtful + near + [-1]:
         if s < 0 and newest:
@@ -646,7 +666,9 @@ def _bounds(log, slot, near):
             if i >= end:
                 break
             its = number_at(log, log.index[i])
-            if not newest or newer(its, number):
+            sound = word(header, 8) == log.base[slot] + i - first
+            sound = sound and half(header, 12) + half(header, 14) < most and not newer(its, log.number)
+            if sound and (not newest or newer(its, number)):
                 newest, number = log.index[i], its
             i += 1
     if not newest:

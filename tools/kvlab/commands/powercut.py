@@ -23,6 +23,7 @@ SAMPLE = 47
 BESIDE_OPERATIONS = 60
 BESIDE_CUTS = 4
 BESIDE_ALL = 100
+WHOLE = 50  # recoveries of which every operation is cut, where every operation of the workload is
 
 
 def _broken(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
@@ -100,6 +101,7 @@ def command(
         record_bytes(),
         operations,
         every=1 if every or broken and broken not in OF_FILES else SAMPLE,
+        whole=WHOLE if every or broken else 1,
         seed=seed,
         broken=broken,
     )
@@ -178,6 +180,7 @@ def figures_of(board: Board, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "operations": outcome.operations,
         "cuts": outcome.cuts,
         "second_cuts": outcome.second_cuts,
+        "whole_recoveries": outcome.whole,
         "cuts_by_kind": {kind: outcome.cuts_by_kind[kind] for kind in KINDS},
         "states": {state: outcome.states[state] for state in STATES},
         "violations": len(outcome.violations),
@@ -196,6 +199,7 @@ def show(board: Board, outcome: Outcome, figures: dict[str, Any]) -> None:
         ("board", f"{board.title} ({board.name})"),
         ("operations of the workload", f"{outcome.operations:,}"),
         ("cuts", f"{outcome.cuts:,}, and {outcome.second_cuts:,} more in their recovery"),
+        ("recoveries cut at each operation", f"{outcome.whole:,}"),
         ("by kind", kinds),
         ("with the log", states),
         *([("cuts in plain files", f"{figures['file_cuts']:,}")] if "file_cuts" in figures else []),

@@ -24,8 +24,8 @@ STATES = ("wrapped", "full", "closed")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is cut. every: of so many operations one; whole: of so many of these cuts the second one is made
-    at every operation of the recovery."""
+    """What is cut. every: of so many operations one; whole: of so many of these cuts, evenly among them, the
+    second one is made at every operation of the recovery."""
 
     sectors: int
     record_bytes: int
@@ -45,6 +45,7 @@ class Outcome:
     operations: int = 0
     cuts: int = 0
     second_cuts: int = 0
+    whole: int = 0  # recoveries of which every operation was cut
     cuts_by_kind: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
@@ -75,7 +76,6 @@ class Cuts:
         self.outcome = Outcome()
         self.progress = progress
         self._seen = 0
-        self._whole = 0
         self._erased: set[int] = set()
 
     def run(self) -> Outcome:
@@ -135,8 +135,9 @@ class Cuts:
         if recovery < 1:
             return
         points: list[int] = [torn.chance(recovery)]
-        if self._whole < self.plan.whole and self._seen % max(1, self.plan.operations // 5) == 0:
-            self._whole += 1
+        apart = max(1, self.plan.operations // 5 // self.plan.every)
+        if self.outcome.whole < self.plan.whole and self.outcome.cuts > apart * self.outcome.whole:
+            self.outcome.whole += 1
             points = list(range(recovery))
         for point in points:
             self._second(torn, point, name)
