@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from kvlab import boards
+from kvlab.powercut.flash import Nor
+from mpy_kv.flash_log.files import FileBlocks
 from unix_port.launcher import FlashFile, emulate
 
 # Other files are written, grown and removed between records; each start checks both worlds.
@@ -94,3 +96,29 @@ def test_beside_a_file_system_through_cuts(start: Any) -> None:
         assert all(right)
         assert len(right) > 3
         assert good
+
+
+@pytest.mark.parametrize(
+    ("weak", "other", "taken"), [(0, 0, True), (0, 1, False), (40, 0, True), (40, 1, False), (200, 0, False)]
+)
+def test_weak_bits_of_a_cut_are_not_another_file(weak: int, other: int, taken: bool, tmp_path: Path) -> None:
+    """The first bytes of a block are compared where they read the same each time, if half of them do."""
+    nor = Nor(3, 7)  # weak bits read by chance
+    held = bytes((37 * i + 11) & 255 for i in range(4096))
+    nor.cells[4096 : 2 * 4096] = held
+    for k in range(weak):
+        bits = nor.weak.setdefault(1, {})
+        bits[k % 32] = bits.get(k % 32, 0) | 1 << k // 32
+    (tmp_path / "000").write_bytes(bytes([held[0], held[1] ^ (other << 7)]) + held[2:])
+    device = object.__new__(FileBlocks)
+    device.storage, device.folder, device.blocks = nor, str(tmp_path), [1]
+    device._found, device._there, device._checked = bytearray(32), bytearray(32), bytearray(1)
+    if taken:
+        device.check()
+        device.ioctl(6, 0)
+        assert bytes(nor.cells[4096 : 2 * 4096]) == b"\xff" * 4096
+    else:
+        for write in (device.check, lambda: device.ioctl(6, 0), lambda: device.writeblocks(0, bytes(256), 0)):
+            with pytest.raises(OSError, match="30"):
+                write()
+        assert bytes(nor.cells[4096 : 2 * 4096]) == held

@@ -29,6 +29,7 @@ BLOCK = 4096
 MOST_FILES = 1000  # by three digits
 _MARK = b"mpy_kv flash log"
 _HEAD = 32  # bytes that are compared
+_READS = 64  # that show which bits are weak
 
 
 def _name(folder, i):
@@ -126,9 +127,26 @@ class FileBlocks:
             with open(_name(self.folder, i), "rb") as f:
                 n = f.readinto(self._found)
             self.storage.readblocks(self.blocks[i], self._there, 0)
-            if n != _HEAD or self._found != self._there:
+            if n != _HEAD or self._found != self._there and not self._alike(i):
                 raise OSError(30)  # EROFS
             self._checked[i] = 1
+
+    def _alike(self, i):
+        """Whether they differ only in bits that read as something else each time, as a cut leaves them in a
+        block of the log's own. Half of the bits must be firm."""
+        again = bytearray(_HEAD)
+        weak = bytearray(_HEAD)
+        for _ in range(_READS):
+            self.storage.readblocks(self.blocks[i], again, 0)
+            for j in range(_HEAD):
+                weak[j] |= again[j] ^ self._there[j]
+        bits = 0
+        for j in range(_HEAD):
+            if (self._found[j] ^ self._there[j]) & (weak[j] ^ 255):
+                return False
+            for k in range(8):
+                bits += weak[j] >> k & 1
+        return bits <= 4 * _HEAD
 
     def check(self):
         """Compare all of them now: opening files allocates, and writing does not from here on."""
