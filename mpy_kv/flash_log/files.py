@@ -117,7 +117,7 @@ class FileBlocks:
         except ValueError:
             raise BadArgument(
                 "no littlefs with blocks of %d bytes on that device: a log beside another file system takes a"
-                " partition of its own, or plain files" % BLOCK
+                " partition of its own, or plain files (mpy_kv.file_store)" % BLOCK
             ) from None
         return []
 

@@ -109,12 +109,12 @@ def look(remote: Files, count: int, anew: bool, salt: int) -> KvFiles:
         if kind not in ("VfsLfs2", ""):
             raise FellShort(
                 f"{OPTION}: the board's file system is a {kind}, whose files have no block of their own:"
-                " use a partition of its own, or plain files"
+                " use a partition of its own, or plain files (mpy_kv.file_store)"
             )
     if space.block_bytes != BLOCK:
         raise FellShort(
             f"{OPTION}: the board's file system has blocks of {space.block_bytes:,} bytes, the log takes"
-            f" {BLOCK:,}: use a partition of its own, or plain files"
+            f" {BLOCK:,}: use a partition of its own, or plain files (mpy_kv.file_store)"
         )
     sizes = remote.walk(FOLDER)
     ours = {name: size for name, size in sizes.items() if is_one(name)}
