@@ -171,7 +171,7 @@ def test_a_dry_run_without_a_board_says_what_does_not_fit(kvlab, monkeypatch, ti
     assert "the board's file system has 1,433,600 bytes free" in err
     assert int(found[1].replace(",", "")) == 4096 * int(found[2]) > 1433600
     assert "Deploy with --mpy or fewer parts" in err
-    assert kvlab(*words, "--part", "all", "--mpy")[0] == 0
+    assert kvlab(*words, "--part", "all", "--mpy", "--app", "none")[0] == 0
     assert kvlab(*words)[0] == 0
 
 

@@ -317,7 +317,7 @@ def test_a_long_prompt_is_blamed_where_it_may_be_the_cause() -> None:
         (many.Telling(prompts=("b", "a" * 2000), shared_prefix="c"), ", or shorten --prompt, of 2,001 bytes"),
     ):
         with pytest.raises(FellShort) as error:
-            story._judge(report, telling)
+            story.judge(report, telling)
         assert str(error.value) == f"{NO_WORD}; lower {telling.ROOM}{more}"
 
 

@@ -219,6 +219,25 @@ def test_records_left_out() -> None:
     assert read(log, slot) == data
 
 
+def test_more_records_are_found_than_there_are_at_a_time() -> None:
+    """What was trimmed lies in closed sectors yet: a start that has no room for it lost the newest."""
+    nor = Nor(64)
+    format_log(FlashLog(nor, INT8, slots=1, blocks=6))
+    log = fresh(nor, blocks=6)
+    slot = log.begin(1)
+    data = []
+    for i in range(40):
+        if i >= 4 and not log.waits[slot]:
+            log.trim(slot, i - 4)
+        data += told(log, slot, INT8, 1, i)
+    log.sync(slot)
+    base = log.base[slot]
+    log = fresh(nor, blocks=6)
+    assert (log.base[slot], log.count[slot]) == (base, 40)
+    assert read(log, slot) == data[base:]
+    assert len(log.index) == 7
+
+
 def test_a_number_goes_round() -> None:
     nor, log = made(64, number=(1 << 30) - 60)
     slot = log.begin(1)

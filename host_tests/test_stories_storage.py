@@ -107,7 +107,7 @@ def test_at_either_end_of_the_gap(pico, block):
 
 def test_romfs_comes_first(pico, file, monkeypatch):
     pico.put(tiny()[2], 100 * 4096)
-    monkeypatch.setattr(storage, "_readable", lambda path: path == "/rom/model.mkvm")
+    monkeypatch.setattr(storage, "readable", lambda path: path == "/rom/model.mkvm")
     assert storage.find() == "/rom/model.mkvm"
 
 

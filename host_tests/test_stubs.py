@@ -42,6 +42,12 @@ KNOWN = {
     ),
     ("esp32", "boards/apps/stories/storage.py", 'stub for module named "rp2"'): "its ImportError is caught",
     ("esp32", "boards/apps/stories/clock.py", 'stub for module named "rp2"'): "its ImportError is caught",
+    ("rp2", "boards/apps/stories/logged.py", 'stub for module named "esp32"'): "only where there is no rp2",
+    ("esp32", "boards/apps/stories/logged.py", 'stub for module named "rp2"'): "its ImportError is caught",
+    ("rp2", "boards/apps/bench/beside.py", 'stub for module named "esp32"'): "only where there is no rp2",
+    ("rp2", "boards/apps/bench/beside.py", 'keyword argument "len"'): "the port has it since 1.15",
+    ("esp32", "boards/apps/bench/beside.py", 'stub for module named "rp2"'): "its ImportError is caught",
+    ("esp32", "boards/apps/bench/marker.py", 'stub for module named "rp2"'): "is a Pico's",
     ("rp2", "boards/apps/stories/telling.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     ("esp32", "boards/apps/stories/telling.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     **{
@@ -63,9 +69,8 @@ KNOWN = {
     },
     **{(port, "mpy_kv/cpython.py", 'module named "ctypes"'): "runs under CPython alone" for port in STUBS},
     **{
-        (port, "mpy_kv/file_store/store.py", f'Module has no attribute "{name}"'): "CPython's alone"
+        (port, "mpy_kv/file_store/store.py", 'Module has no attribute "O_RDONLY"'): "CPython's alone"
         for port in STUBS
-        for name in ("O_RDONLY", "fsync")
     },
     **{
         (port, f"boards/apps/bench/{file}", part): why
@@ -75,6 +80,9 @@ KNOWN = {
             ("tokens.py", 'module named "instructions"', "its ImportError is caught"),
             ("steps.py", 'module named "instructions"', "runs on the emulated board alone"),
             ("reopen.py", 'module named "marks"', "runs on the emulated board alone"),
+            ("marker.py", 'module named "marks"', "runs on the emulated board alone"),
+            ("marker.py", '"VfsLfs2"', "os has it beside vfs"),
+            ("beside.py", '"VfsLfs2"', "os has it beside vfs"),
             ("first_word.py", 'module named "instructions"', "runs on the emulated board alone"),
             ("marks.py", 'incompatible type "Flash"', "a block device is whatever has its methods"),
             ("choices.py", 'module named "instructions"', "runs on the emulated board alone"),

@@ -147,7 +147,7 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
 )
 @click.option(
     "--kv-flash",
-    type=click.IntRange(1),
+    type=options.Size(1, 1 << 30),
     metavar="BYTES",
     help="Keep the story in a flash log of that size as it is told, beside the files of the board's littlefs:"
     " after a reset it goes on. Without --window the largest that fits.",
