@@ -19,6 +19,7 @@ ROOT = "/flash"  # where the emulated board has its file system
 FOLDER = ROOT + "/kv"
 TAIL_BYTES = 40  # of the app with each block (boards/apps/stories/logged.py)
 SALT = 1  # of the marks by which the log's blocks are found
+_LOST = "\N{REPLACEMENT CHARACTER}"
 _WITHOUT = "stories: told without a log: "
 TORN = 1  # seed of what the cut leaves of the operation it is in
 _LEAST_WINDOW = 16
@@ -157,23 +158,28 @@ def start(
         story.judge(report, telling)
     for line in report.stderr.splitlines():
         if line.startswith(_WITHOUT):
-            raise FellShort(f"--kv-flash: {line}")
+            remedy = "; lower --window" if "memory" in line else ""
+            raise FellShort(f"--kv-flash: {line}{remedy}")
     if seen.get("log", {}).get("failed"):
         raise FellShort(f"--kv-flash: the log ended: {seen['log']['failed']}")
     return Start(report.stdout, seen, report)
 
 
-def figures_of(begun: Start, flash_bytes: int) -> dict[str, Any]:
-    """What logging took in one start."""
+def figures_of(board: Board, begun: Start, flash_bytes: int) -> dict[str, Any]:
+    """What logging took in one start. flash_us: of writing, at most, by the data sheet of the flash."""
     log = begun.seen["log"]
+    report = begun.report
+    facts = [board.facts[f"flash.{name}"].value for name in ("page_program_us", "sector_erase_us")]
+    page_us, erase_us = facts
     return {
         "kv_flash_bytes": flash_bytes,
         "blocks": log["blocks"],
         "payload_bytes": log["payload_bytes"],
         "misses": log["misses"],
         "log_ram_bytes": log["ram_bytes"],
-        "flash_programs": begun.report.flash_programs,
-        "flash_erases": begun.report.flash_erases,
+        "flash_programs": report.flash_programs,
+        "flash_erases": report.flash_erases,
+        "flash_us": page_us * (report.flash_programs or 0) + erase_us * (report.flash_erases or 0),
     }
 
 
@@ -192,7 +198,9 @@ def through_a_cut(
     before = first.text
     after = second.text.rstrip("\n")
     whole = whole.rstrip("\n")
-    equal = whole.startswith(before) and whole.endswith(after) and len(before) + len(after) >= len(whole)
+    # Where a letter of several bytes was cut, each side has a mark for its part.
+    begins, ends = whole.startswith(before.rstrip(_LOST)), whole.endswith(after.lstrip(_LOST))
+    equal = begins and ends and len(before) + len(after) >= len(whole)
     figures = {
         "cut_at": cut_at,
         "went_on_from": second.went_on_from,

@@ -3,6 +3,9 @@
 Transient (mpy_kv/transient.py): what tells a story that is not kept takes nothing of it.
 """
 
+import gc
+import sys
+
 from mpy_kv.errors import BadArgument
 from mpy_kv.transient import load_module, unload_all
 
@@ -23,7 +26,36 @@ def prepare(chosen, options):
     return tell
 
 
-def tell(
+WITHOUT = "stories: told without a log: "
+
+
+def tell(llama, log=None, **options):
+    """As _tell(). Where the heap has no room for a log, the story is told without, and stderr says so."""
+    if log is not None:
+        try:
+            return _tell(llama, log=log, **options)
+        except MemoryError as error:
+            sys.stderr.write("%s%s\n" % (WITHOUT, error))
+        _forget_log()
+        llama.cache.abort()
+        llama.cache.rollback(llama.cache.length)
+        gc.collect()
+    return _tell(llama, **options)
+
+
+def _forget_log():
+    """Let go of what a log takes, for good."""
+    unload_all()
+    for name in list(sys.modules):
+        log = name.startswith("mpy_kv.flash_log") or name.startswith("mpy_kv.resume")
+        if log or name == "stories.noting":
+            sys.modules.pop(name)
+            package, _, part = name.rpartition(".")
+            if hasattr(sys.modules.get(package), part):
+                delattr(sys.modules[package], part)
+
+
+def _tell(
     llama,
     prompt="",
     tokens=200,
@@ -57,7 +89,7 @@ def tell(
     fed = []
     if log is not None:
         asked = (prompt, temperature, top_p, seed, greedy)
-        kept.log, reused = load_module("stories.logged").begin(llama, teller, log, asked, tokens)
+        kept.log, reused = load_module("stories.logged").begin(llama, teller, log, asked, tokens, WITHOUT)
     if resume is not None:
         if save is not None:
             kept.ids = load_module("stories.saved").ids(llama.cache, tokens, resume)

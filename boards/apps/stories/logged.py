@@ -16,17 +16,15 @@ from .probe import settle
 TAIL_BYTES = 40  # of noting.Logged
 
 
-def begin(llama, teller, folder, asked, tokens):
+def begin(llama, teller, folder, asked, tokens, without):
     """(Logged, tokens that need not be run), to tell so many tokens in all. asked: whatever else must be the
-    same for a story to be gone on with. Where there can be no log this is said on stderr, and (None, 0)."""
+    same for a story to be gone on with. Where there can be no log stderr says so after `without`, and (None,
+    0)."""
     try:
         return _begin(llama, teller, folder, asked, tokens)
-    except (KVError, OSError, MemoryError) as error:
-        sys.stderr.write("%s%s\n" % (WITHOUT, error))
+    except (KVError, OSError) as error:
+        sys.stderr.write("%s%s\n" % (without, error))
     return None, 0
-
-
-WITHOUT = "stories: told without a log: "
 
 
 def _begin(llama, teller, folder, asked, tokens):

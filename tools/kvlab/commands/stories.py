@@ -327,7 +327,7 @@ def _tell_logged(
             undisturbed = story.run(board, image.data, telling)[1].stdout
         begun, came = resets.through_a_cut(board, image.data, region, cut_at, undisturbed, stream=True)
         figures = {**story.figures_of(board, begun.seen, begun.report), **came}
-    figures |= {**resets.figures_of(begun, region.total_bytes), "notes": region.notes}
+    figures |= {**resets.figures_of(board, begun, region.total_bytes), "notes": region.notes}
     figures |= Pace(note="no figure: a story with a log was not counted").figures()
     show(board, story.Told(figures, begun.report))
     _write_figures(json_path, path, telling, figures)
@@ -344,7 +344,7 @@ def _logged(f: dict[str, Any]) -> list[tuple[str, str]]:
             "flash log",
             f"{output.size(f['kv_flash_bytes'])}; {f['blocks']:,} blocks of 16 tokens,"
             f" {output.size(f['payload_bytes'])}; {f['flash_programs']:,} programs,"
-            f" {f['flash_erases']:,} erases",
+            f" {f['flash_erases']:,} erases: {f['flash_us'] / f['tokens'] / 1000:,.1f} ms a token at most",
         )
     ]
     if "text_equal" in f:
