@@ -43,7 +43,7 @@ from mpy_kv.errors import BadArgument, KVError  # noqa: E402
 
 WORDS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x10000)
 WORDS += (0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
-MOST_BYTES = 1 << 20  # that a reader may make of a sample of a few hundred
+MOST_BYTES = 2 << 20  # that a reader may make of a small sample; modules that are loaded anew take half
 Mend = Callable[[bytes], bytes]
 
 

@@ -132,7 +132,7 @@ def test_the_plan_refuses_what_was_refused(monkeypatch):
     for name in program.BOARDS:
         for subject, policy, codec, windows in refused(name):
             most = largest(boards.load(name), subject, codec, policy)
-            assert all(window < most < window * 1.03 for window in windows)
+            assert all(window < most < max(window * 1.03, window + 4) for window in windows)
     board, subject, codec, policy = boards.load("rp2040"), measure.subjects()["stories"], "sparse", "lfu"
     most = largest(board, subject, codec, policy)
     of_board, shape = program.of_board, program.shape_of(subject.model)

@@ -26,7 +26,7 @@ from mpy_kv.errors import BadArgument
 from mpy_kv.paged import PagedGeometry
 
 NO_ROOM = (
-    "does not fit: MemoryError: an arena of 1395348 bytes, 256 blocks of 16 tokens, in a heap of 239,776;"
+    "does not fit: MemoryError: an arena of 295712 bytes, 256 blocks of 16 tokens, in a heap of 239,776;"
     " lower --requests, --tokens, --window or --block-tokens\n"
 )
 LONGER = "take a longer one, or a smaller --block-tokens"
