@@ -97,7 +97,7 @@ def test_a_log_lies_in_what_is_deployed_and_stays_when_it_is_deployed_again(depl
         "log_version": None, "log_read": True,
     }
     assert "12 files of 4,096 bytes, 12 were made" in " ".join(out.split())
-    assert "flash-log" in figures["parts"]
+    assert figures["parts"] == "all"
     assert figures["by_part"]["kv files"] == {"files": 12, "bytes": SIZE, "blocks": 12}
     assert on(board, ADD.format(first=True)) == "12 [True]"
     status, figures, out, _ = deployed("--kv-flash", str(SIZE), "--mpy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,66 @@ def test_more_records_are_found_than_there_are_at_a_time() -> None:
     assert (log.base[slot], log.count[slot]) == (base, 40)
     assert read(log, slot) == data[base:]
     assert len(log.index) == 7
+
+
+class Failing:
+    """A flash of which one call to program raises."""
+
+    def __init__(self, nor: Any, at: int, error: BaseException) -> None:
+        self.nor, self.at, self.error, self.calls = nor, at, error, 0
+
+    def writeblocks(self, block: int, buf: Any, offset: int) -> None:
+        self.calls += 1
+        if self.calls == self.at + 1:
+            raise self.error
+        self.nor.writeblocks(block, buf, offset)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.nor, name)
+
+
+@pytest.mark.parametrize("error", [OSError(5), KeyboardInterrupt()], ids=["fails", "interrupted"])
+def test_a_write_that_breaks_off(error: BaseException) -> None:
+    """At each page of a record: nothing goes on but a start, which has the old records or the new one too."""
+    seen = set()
+    for page in range(24):
+        nor, log = made(32)
+        slot = log.begin(1)
+        data = told(log, slot, INT8, 4)
+        log.sync(slot)
+        steps(log)
+        device = Failing(nor, page, error)
+        log.device = device
+        new = random.Random(99).randbytes(INT8)
+        try:
+            version = log.put(slot, 4, new, [0, INT8])
+        except (OSError, KeyboardInterrupt):
+            assert device.calls == page + 1
+            tries = [partial(log.put, slot, 4, new, [0, INT8]), partial(log.sync, slot)]
+            for call in (*tries, partial(log.close, slot), log.step):
+                with pytest.raises(StepError, match=r"open_log\(log\)"):
+                    call()
+        else:
+            assert not log.durable(slot, version)
+        log.device = nor
+        open_log(log)
+        steps(log)
+        assert read(log, slot)[:4] == data
+        seen.add(log.count[slot])
+        log.put(slot, log.count[slot], new, [0, INT8])
+        log.sync(slot)
+        assert read(log, slot)[-1] == new
+    assert seen == {4, 5}
+
+
+def test_what_is_no_buffer_changes_nothing() -> None:
+    _, log = made(16)
+    slot = log.begin(1)
+    for buffer, runs in (([1] * 80, [0, 80]), ("a" * 80, [0, 80]), (bytes(80), [0])):
+        with pytest.raises(BadArgument):
+            log.put(slot, 0, buffer, runs)
+    assert log.count[slot] == 0
+    assert told(log, slot, 80, 1) == read(log, slot)
 
 
 def test_a_number_goes_round() -> None:

@@ -19,7 +19,7 @@ from snapshot_cases import plain, request, saved
 from kvlab.paths import ROOT
 from kvlab.powercut.flash import Nor, PowerCut
 from mpy_kv import Geometry, KVCache
-from mpy_kv.errors import BadArgument, NoRoom
+from mpy_kv.errors import BadArgument, NoRoom, StepError
 from mpy_kv.flash_log import FlashLog
 from mpy_kv.flash_log.formatting import format_log
 from mpy_kv.flash_log.opening import open_log
@@ -122,8 +122,7 @@ def operations(make: Any) -> int:
 @pytest.fixture(scope="module")
 def cut_kinds() -> dict[str, tuple[Twins, Any, int]]:
     return {
-        kind: (Twins(RINGS[kind], CUT_TO), blank(RINGS[kind]), operations(RINGS[kind]))
-        for kind in CUT_KINDS
+        kind: (Twins(RINGS[kind], CUT_TO), blank(RINGS[kind]), operations(RINGS[kind])) for kind in CUT_KINDS
     }
 
 
@@ -222,6 +221,7 @@ def test_the_smallest_region_is_enough(kind: str) -> None:
     told = Told(make, nor)
     blocks = told.blocks
     for _ in range(1200 if cache.geometry.capacity is None else cache.geometry.capacity):
+        blocks.cache.length += 1
         blocks.stepped()  # of bytes that do not matter
     assert blocks.failed is None
     assert blocks.log.copied_bytes == 0
@@ -237,9 +237,9 @@ def test_what_is_refused() -> None:
     for other in (BudgetCache(g, policy="lru-peak"), request(window=18, sinks=2)()):
         with pytest.raises(BadArgument, match="cache must be a ring"):
             BlockLog(log, other, 1, bytearray(TAIL))
-    with pytest.raises(BadArgument, match="tail must be a multiple of 8 bytes, got 12"):
+    with pytest.raises(BadArgument, match="tail must be a bytearray, a multiple of 8 bytes"):
         BlockLog(log, cache, 1, bytearray(12))
-    with pytest.raises(BadArgument, match="must be made for the records"):
+    with pytest.raises(BadArgument, match="log must have records of 664 bytes, 12 blocks and 2 slots"):
         BlockLog(FlashLog(Nor(60), 320, slots=2, blocks=100), cache, 1, bytearray(TAIL))
 
 
@@ -249,6 +249,41 @@ def test_rows_that_have_no_short_step_in_common() -> None:
     assert sizes.step_bytes(cache) == 8
     assert sizes.step_bytes(plain("sparse", head_dim=64, window=40)()) == 448
     assert sizes.step_bytes(plain("float16", head_dim=12, window=40)()) == 24
+
+
+@pytest.mark.parametrize("page", range(0, 33, 3))
+def test_an_interrupt_while_it_logs(page: int) -> None:
+    """Told on after it, the log says that it ended, and what it has is gone on with."""
+    make = RINGS["int8"]
+    nor = blank(make)
+    told = Told(make, nor).tell(60)
+    device = Interrupted(nor, page)
+    told.blocks.log.device = device
+    with pytest.raises(KeyboardInterrupt):
+        told.tell(200)
+    told.blocks.log.device = nor
+    told.tell(260)
+    assert isinstance(told.blocks.failed, StepError)
+    again = Told(make, nor)
+    assert 40 < again.cache.length <= 200
+    again.tell(260)
+    assert bytes(again.cache.buffer) == bytes(Told(make, blank(make)).tell(260).cache.buffer)
+
+
+class Interrupted:
+    """A flash of which one call to program is interrupted."""
+
+    def __init__(self, nor: Any, at: int) -> None:
+        self.nor, self.left = nor, at
+
+    def writeblocks(self, block: int, buf: Any, offset: int) -> None:
+        self.left -= 1
+        if self.left == -1:
+            raise KeyboardInterrupt
+        self.nor.writeblocks(block, buf, offset)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.nor, name)
 
 
 def test_only_an_empty_cache_takes_one_over() -> None:

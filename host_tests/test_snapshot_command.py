@@ -26,7 +26,7 @@ def test_every_kind_is_shown_and_checked(name: str, tmp_path: Path, kvlab: Any) 
     cache = written(path, name, sections=[(b"note", b"abc")])
     status, out, err = kvlab("snapshot", "check", path)
     assert (status, err) == (0, "")
-    assert f"sound; {len(cache.visible())} tokens, " in out
+    assert f"sound; {cache.length} tokens, {len(cache.visible())} visible, " in out
     status, out, err = kvlab("snapshot", "show", path, "--json", figures)
     assert (status, err) == (0, "")
     assert "note 3 B" in out

@@ -56,7 +56,7 @@ def test_it_goes_on(tell: Any, board: str, cut_at: int) -> None:
 def test_what_is_refused(tell: Any) -> None:
     for words, says in (
         (["--kv-flash", 4096], "--kv-flash 4096: the smallest that works with a window of 12 is "),
-        (["--kv-flash", 5000], "--kv-flash 5000: a multiple of 4,096"),
+        (["--kv-flash", 5000], "--kv-flash 5000: must be a multiple of 4,096,"),
         (["--kv-flash", "64MiB"], "of which a log may take"),
         (["--cut-at", 3], "--cut-at: needs --kv-flash"),
         (["--kv-flash", REGION, "--policy", "lfu"], "--policy: chooses tokens"),
@@ -77,9 +77,7 @@ def test_a_heap_without_room_for_a_log_tells_without(tell: Any) -> None:
     """An ESP32's, of 64-bit objects: on the board the story goes on, here it is an error."""
     status, _, err = tell("--board", "esp32", "--kv-flash", REGION, "--tokens", 5)
     assert status == 1
-    assert re.fullmatch(
-        "kvlab: error: --kv-flash: stories: told without .*: memory .*; lower --window\n", err
-    )
+    assert re.fullmatch("kvlab: error: does not fit: --kv-flash: no log .*: memory .*; lower --win.*\n", err)
 
 
 def test_the_smallest_works(tell: Any) -> None:

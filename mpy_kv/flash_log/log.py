@@ -20,7 +20,8 @@ What is promised, and what for:
 - After a start the sectors that the last operation may have been in are copied and erased, before anything
   else is written (recovery.py).
 Nothing is erased but in step(), and a call of the device programs one page. put, read and step allocate
-nothing once the log is recovered, where there is native code. Not for interrupts or two threads.
+nothing once the log is recovered, where there is native code. Not for interrupts or two threads. Whatever
+comes out of a write, an OSError or a KeyboardInterrupt, leaves a log that only open_log() goes on with.
 """
 
 try:
@@ -70,6 +71,7 @@ CLOSED = 0x43
 CLOSED_COPIES = 0x44
 
 _CREDIT = const(8)
+_NO_BYTES = (list, tuple, str)
 
 # When step() copies records to make room: never, as in a queue it comes by itself; where there is little
 # left; wherever two sectors are gained.
@@ -182,6 +184,7 @@ class FlashLog:
         self.again = []  # (slot, record) whose newest version a start must write once more
         self.recovery = None  # what a start has yet to do, or None
         self.opened = False
+        self.broken = False  # an exception came out of a write: only open_log() goes on
         self.dying = False  # whether a sector may hold nothing current
         self.credit = 0  # records that may be copied to make room: some for each that is put
         self.stuck = False  # step() has found no room to make since anything was given up
@@ -247,20 +250,24 @@ class FlashLog:
         """Records from `count` on are no more: kept with the next record that is put."""
         self._check_slot(slot)
         whole("count", count, self.base[slot], self.count[slot])
+        self.broken = True
         while self.count[slot] > count:
             self._drop(slot, self.count[slot] - 1)
             self.count[slot] -= 1
             self._shrink(self.first[slot + 1] - 1, slot)
+        self.broken = False
 
     @micropython.native
     def trim(self, slot, base):
         """Records before `base` are no more: kept with the next record that is put."""
         self._check_slot(slot)
         whole("base", base, self.base[slot], self.count[slot])
+        self.broken = True
         while self.base[slot] < base:
             self._drop(slot, self.base[slot])
             self.base[slot] += 1
             self._shrink(self.first[slot], slot)
+        self.broken = False
 
     def close(self, slot):
         """The sequence is no more, in one program; its sectors are free, none is copied. StepError: step()
@@ -268,11 +275,13 @@ class FlashLog:
         self._check_slot(slot)
         if not self._super_ready():
             self._refuse_now()
+        self.broken = True
         if self.open[slot]:
             self.blank_bytes += _SECTOR - ((self.at[slot] + _PAGE - 1) & -_PAGE)
         self.generation[slot] = (self.generation[slot] + 1) & _MASK
         self.write_superblock()
         self._forget(slot)
+        self.broken = False
 
     def _forget(self, slot):
         n = self.first[slot + 1] - self.first[slot]
@@ -292,7 +301,9 @@ class FlashLog:
         """Close the sector that it writes to, so that what was put is kept. The rest of it stays blank."""
         self._check_slot(slot)
         if self.open[slot]:
+            self.broken = True
             self.finish(slot, 0)
+            self.broken = False
 
     # Writing
 
@@ -340,6 +351,8 @@ class FlashLog:
                 "record %r: those of the sequence are %d..%d, or the next"
                 % (record, self.base[slot], self.count[slot] - 1)
             )
+        if isinstance(buffer, _NO_BYTES) or len(runs) & 1:
+            raise BadArgument("buffer must be bytes, and runs pairs of offset and length")
         size = 0
         for i in range(0, len(runs), 2):
             size += runs[i + 1]
@@ -358,7 +371,10 @@ class FlashLog:
             self.feed()
         self.payload_bytes += size
         self.credit = _CREDIT
-        return self._store(slot, record, size, step, buffer, runs)
+        self.broken = True
+        number = self._store(slot, record, size, step, buffer, runs)
+        self.broken = False
+        return number
 
     @micropython.native
     def _store(self, slot, record, size, step, buffer, runs):
@@ -801,6 +817,15 @@ class FlashLog:
     @micropython.native
     def step(self):
         """Erase a sector, or do another piece of what waits for time; False: nothing does."""
+        if self.broken:
+            self._refuse_now()
+        self.broken = True
+        more = self._step()
+        self.broken = False
+        return more
+
+    @micropython.native
+    def _step(self):
         if self.recovery is not None:
             return load_module("mpy_kv.flash_log.recovery").step(self)
         if not self._super_ready():
@@ -849,17 +874,19 @@ class FlashLog:
     # Refusals
 
     def _check_ready(self):
-        if not self.opened or self.recovery is not None:
+        if not self.opened or self.recovery is not None or self.broken:
             self._refuse_now()
 
     @micropython.native
     def _check_slot(self, slot):
-        if not self.opened or self.recovery is not None:
+        if not self.opened or self.recovery is not None or self.broken:
             self._refuse_now()
         if slot < 0 or slot >= self.slots or not self.used[slot]:
             raise BadArgument("slot %r: begin() has given none such" % (slot,))
 
     def _refuse_now(self):
+        if self.broken:
+            raise StepError("a write broke off: open_log(log) finds what there is")
         raise StepError(
             "call step() until it returns False" if self.opened else "the log is not open: open_log(log)"
         )

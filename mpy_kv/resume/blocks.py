@@ -1,6 +1,9 @@
 """BlockLog: the tokens of a ring in a flash log, as they come: a record for each 16, another for the sinks.
 
-    blocks = BlockLog(log, cache, identity, tail)   # log: open, no step left
+    from mpy_kv.resume import BlockLog, sizes
+    log = open_log(sizes.make(device, cache, len(tail)))   # two slots, records that are long enough
+    while log.step(): pass
+    blocks = BlockLog(log, cache, identity, tail)
     blocks.restore() or blocks.begin()              # tokens it now has; 0: none, so that a new one begins
     blocks.stepped()                                # after each step of the cache that is committed
 
@@ -33,9 +36,9 @@ _SEALED_WAYS = const(3)  # of a plane of sealed blocks: where block 0 begins, by
 
 
 class BlockLog:
-    """identity: of model and cache, and of whatever else a sequence must agree in to be gone on with.
-    tail: a bytearray, a multiple of 8 long, that the program fills. Raises BadArgument for a cache with a
-    policy, NoRoom where the log's region cannot hold what is visible."""
+    """log: a FlashLog that sizes.make() has made. identity: a number, of model and cache and whatever else a
+    sequence must agree in to be gone on with. tail: a bytearray, a multiple of 8 long; the program fills it.
+    Raises BadArgument for another cache or log, NoRoom where the region cannot hold what is visible."""
 
     def __init__(self, log, cache, identity, tail):
         sizes = load_module("mpy_kv.resume.sizes")
@@ -83,7 +86,7 @@ class BlockLog:
         """One token more is committed. Never raises: what the flash refuses ends the logging (`failed`)."""
         if self.failed is not None:
             return
-        self.position += 1
+        self.position = self.cache.length
         p = self.position - self.sinks
         if p == 0 or (p > 0 and not p & (_BLOCK - 1)):
             try:

@@ -114,6 +114,7 @@ def _open_sealed(blocks, block):
 
 def begin(blocks):
     """As BlockLog.begin."""
+    load_module("mpy_kv.snapshot.forms").check_empty(blocks.cache)
     log = blocks.log
     finish(blocks)
     blocks.slot = log.begin(blocks.identity)

@@ -118,13 +118,19 @@ def check(log, cache, tail):
     header = load_module("mpy_kv.snapshot.header")
     if form.number not in (header.POSITIONS, header.BLOCKS) or hasattr(cache, "ledger"):
         raise BadArgument("cache must be a ring to be logged, got %s" % type(cache).__name__)
-    if len(tail) & 7:
-        raise BadArgument("tail must be a multiple of 8 bytes, got %d" % len(tail))
+    if not isinstance(tail, bytearray) or len(tail) & 7:
+        raise BadArgument("tail must be a bytearray, a multiple of 8 bytes long")
+    if not hasattr(log, "sectors"):
+        raise BadArgument("log must be a FlashLog, got %s" % type(log).__name__)
     need = smallest_sectors(cache, len(tail))
     if log.sectors < need:
         raise NoRoom("flash log for the window", 4096 * need, 4096 * log.sectors, unit="bytes")
-    if log.record_bytes < record_bytes(cache, len(tail)) or log.blocks < records(cache, len(tail)):
-        raise BadArgument("log must be made for the records of the cache (sizes.py)")
+    size, count = record_bytes(cache, len(tail)), records(cache, len(tail))
+    if log.record_bytes < size or log.blocks < count or log.slots < SLOTS:
+        raise BadArgument(
+            "log must have records of %d bytes, %d blocks and %d slots: sizes.make() makes it"
+            % (size, count, SLOTS)
+        )
 
 
 def make(device, cache, tail, feed=None):

@@ -107,14 +107,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except PortError as error:
         return _complain(str(error), 2)
     except click.NoSuchOption as error:
-        known = [
-            name
-            for option in (error.ctx.command.params if error.ctx else [])
-            for name in option.opts
-        ]
-        return _complain(
-            f"no option {error.option_name}{did_you_mean(error.option_name, known)}", 2
-        )
+        known = [name for option in (error.ctx.command.params if error.ctx else []) for name in option.opts]
+        return _complain(f"no option {error.option_name}{did_you_mean(error.option_name, known)}", 2)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2
@@ -149,4 +143,3 @@ def _say(line: str, status: int) -> int:
     with suppress(OSError):  # nobody reads that either
         click.echo(line, err=True)
     return status
-

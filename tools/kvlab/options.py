@@ -65,9 +65,7 @@ def parse_size(text: str) -> int:
         return int(text, 16)
     found = re.fullmatch(r"([0-9]+(?:_[0-9]+)*) ?([A-Za-z]*)", text)
     if found is None or found[2] not in _UNITS or len(found[1]) > _DIGITS_MAX:
-        raise ValueError(
-            f"{text}: not a size; write 65536, 0x10000 or 64KiB (units: B, KiB, MiB, kB, MB)"
-        )
+        raise ValueError(f"{text}: not a size; write 65536, 0x10000 or 64KiB (units: B, KiB, MiB, kB, MB)")
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -89,9 +87,7 @@ class Size(click.ParamType):
         except ValueError as error:
             raise BadInput(f"{option} {error}") from error
         if not self.least <= size <= self.most:
-            raise BadInput(
-                f"{option} {value}: {size:,} bytes is not within {self.least:,}..{self.most:,}"
-            )
+            raise BadInput(f"{option} {value}: {size:,} bytes is not within {self.least:,}..{self.most:,}")
         return size
 
 

@@ -216,9 +216,7 @@ def draw_all(told: Told, image: bytes, title: str, out: Path) -> list[tuple[str,
     ]
 
 
-def write_page(
-    figures: dict[str, Any], parameters: int, pictures: list[tuple[str, str]], path: Path
-) -> None:
+def write_page(figures: dict[str, Any], parameters: int, pictures: list[tuple[str, str]], path: Path) -> None:
     """One page with the story of a model of so many parameters, the figures and the pictures beside it."""
     rows = [
         ("emulated board", figures["board"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,7 +58,11 @@ def fitted(board: Board, image: Image, telling: story.Telling, total_bytes: int)
     if board.emulated:
         raise BadInput(f"--kv-flash: {board.title} has no flash that can be written; choose another --board")
     if total_bytes % BLOCK_BYTES or total_bytes <= 0:
-        raise BadInput(f"--kv-flash {total_bytes}: a multiple of {BLOCK_BYTES:,}, the blocks of the flash")
+        near = total_bytes // BLOCK_BYTES * BLOCK_BYTES
+        raise BadInput(
+            f"--kv-flash {total_bytes}: must be a multiple of {BLOCK_BYTES:,}, the blocks of the flash, such"
+            f" as {near + BLOCK_BYTES}"
+        )
     most = board.machine.flash_bytes
     if total_bytes > most // 4 * 3:
         raise BadInput(
@@ -65,8 +70,14 @@ def fitted(board: Board, image: Image, telling: story.Telling, total_bytes: int)
             " three quarters"
         )
     telling = story.with_sinks(telling, image.data)
-    usual = min(story.usual_window(board), image.config.seq_len)
+    context = image.config.seq_len
+    usual = min(story.usual_window(board), context)
     window = usual if telling.window is None else telling.window
+    sinks = story.USUAL_SINKS if telling.sinks is None else telling.sinks
+    if window + sinks > context and (telling.window is not None or telling.sinks is not None):
+        raise BadInput(
+            f"--window {window} and --sinks {sinks}: the model was trained for {context:,} tokens"
+        )
     need = smallest_bytes(image, telling, window)
     if need > total_bytes and telling.window is None:
         while window > _LEAST_WINDOW and smallest_bytes(image, telling, window) > total_bytes:
@@ -80,6 +91,32 @@ def fitted(board: Board, image: Image, telling: story.Telling, total_bytes: int)
     if window < usual and telling.window is None:
         notes.append(f"window: {window:,} instead of {usual:,}, for which the flash log takes {need:,} bytes")
     return Region(total_bytes, replace(telling, window=window), notes)
+
+
+def with_heap(board: Board, image: Image, region: Region) -> Region:
+    """The same with a window for which the board's heap has room beside a log, at the first start and when it
+    goes on: tried from the region's down. FellShort where there is none."""
+    window = int(region.telling.window or 0)
+    while True:
+        telling = replace(region.telling, window=window, tokens=2 * _LEAST_WINDOW)
+        flash = formatted(board, region.total_bytes)
+        try:
+            start(board, image.data, telling, flash, cut_at=_LEAST_WINDOW + 8)
+            start(board, image.data, telling, flash)
+            break
+        except FellShort as error:
+            if "memory" not in str(error).lower():
+                raise
+        if window <= _LEAST_WINDOW:
+            raise FellShort(
+                f"does not fit: the heap of {board.title} has no room for a flash log beside this story;"
+                " choose another --board or --codec"
+            )
+        window = max(_LEAST_WINDOW, window * 3 // 4 // _LEAST_WINDOW * _LEAST_WINDOW)
+    if window == region.telling.window:
+        return region
+    note = f"window: {window:,}, as the heap has no room for {region.telling.window:,} beside a flash log"
+    return Region(region.total_bytes, replace(region.telling, window=window), [note])
 
 
 def smallest_bytes(image: Image, telling: story.Telling, window: int) -> int:
@@ -158,8 +195,9 @@ def start(
         story.judge(report, telling)
     for line in report.stderr.splitlines():
         if line.startswith(_WITHOUT):
-            remedy = "; lower --window" if "memory" in line else ""
-            raise FellShort(f"--kv-flash: {line}{remedy}")
+            why = line[len(_WITHOUT) :]
+            remedy = "; lower --window, or choose another --board" if "memory" in why else ""
+            raise FellShort(f"does not fit: --kv-flash: no log can be had: {why}{remedy}")
     if seen.get("log", {}).get("failed"):
         raise FellShort(f"--kv-flash: the log ended: {seen['log']['failed']}")
     return Start(report.stdout, seen, report)
@@ -186,26 +224,33 @@ def figures_of(board: Board, begun: Start, flash_bytes: int) -> dict[str, Any]:
 def through_a_cut(
     board: Board, image: bytes, region: Region, cut_at: int, whole: str, *, stream: bool = False
 ) -> tuple[Start, dict[str, Any]]:
-    """Tell, cut the power, switch on again: the second start, and what became of the text. whole: that of the
-    same story undisturbed. FellShort where the texts differ."""
+    """Tell, cut the power, switch on again: the second start, with what both did to the flash, and what
+    became of the text. whole: that of the same story undisturbed. With `stream` it appears as it is told.
+    """
     flash = formatted(board, region.total_bytes)
     first = start(board, image, region.telling, flash, cut_at=cut_at, stream=stream)
     if first.report.outcome != "power cut":
         raise BadInput(
             f"--cut-at {cut_at}: nothing is written from there on; choose an earlier token, or more --tokens"
         )
-    second = start(board, image, region.telling, flash, stream=stream)
+    second = start(board, image, region.telling, flash)
     before = first.text
     after = second.text.rstrip("\n")
     whole = whole.rstrip("\n")
     # Where a letter of several bytes was cut, each side has a mark for its part.
     begins, ends = whole.startswith(before.rstrip(_LOST)), whole.endswith(after.lstrip(_LOST))
     equal = begins and ends and len(before) + len(after) >= len(whole)
+    if stream:  # what is told twice is shown once
+        sys.stdout.write(second.text[max(0, len(before) + len(after) - len(whole)) :])
     figures = {
+        "tokens": region.telling.tokens,
         "cut_at": cut_at,
         "went_on_from": second.went_on_from,
         "reused_tokens": second.seen["reused_tokens"],
         "text_equal": equal,
         "text": whole,
     }
+    for name in ("flash_programs", "flash_erases"):
+        total = (getattr(first.report, name) or 0) + (getattr(second.report, name) or 0)
+        setattr(second.report, name, total)
     return second, figures

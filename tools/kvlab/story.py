@@ -64,7 +64,8 @@ class Telling:
             value = getattr(self, name)
             if value not in (None, ""):
                 words += [f"--{name}", value]
-        if self.policy == RING and self.budget is None and self.compress is None:
+        of_ring = self.policy == RING and self.budget is None and self.compress is None
+        if of_ring and self.resume is None:
             at = words.index("--policy")  # what the app does by itself, without its module of policies
             del words[at : at + 2]
         words += [f"--{name}" for name in ("greedy", "stop") if getattr(self, name)]
@@ -176,7 +177,8 @@ def with_sinks(telling: Telling, image: bytes) -> Telling:
 def notes(telling: Telling, seen: Mapping[str, Any], context: int) -> list[str]:
     """What was chosen for `telling` otherwise than usual. seen: `window` and `sinks` as they are; context:
     tokens the model was trained for."""
-    if telling.sinks is not None or telling.policy not in (None, RING) or seen["sinks"] >= USUAL_SINKS:
+    chosen = telling.resume is not None or telling.sinks is not None or telling.policy not in (None, RING)
+    if chosen or seen["sinks"] >= USUAL_SINKS:
         return []
     return [fewer_sinks(seen["window"], seen["sinks"], context)]
 
@@ -242,7 +244,12 @@ def _without_usual(telling: Telling, image: bytes) -> Telling:
     """`telling` without the type that the app takes by itself: naming it changes nothing of the heap."""
     from kvlab.models.image import HEADER_BYTES, Header
 
-    if telling.codec != USUAL_CODEC or len(image) < HEADER_BYTES or Header.unpack(image).codecs_off:
+    if (
+        telling.codec != USUAL_CODEC
+        or telling.resume is not None
+        or len(image) < HEADER_BYTES
+        or Header.unpack(image).codecs_off
+    ):
         return telling
     return replace(telling, codec=None)
 

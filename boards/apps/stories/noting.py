@@ -43,7 +43,7 @@ class Logged:
     def stepped(self, token):
         """A token more is run."""
         blocks = self.blocks
-        if not (blocks.position + 1 - self._sinks) & (_BLOCK - 1):
+        if not (blocks.cache.length - self._sinks) & (_BLOCK - 1):
             tail = blocks.tail
             put_word(tail, _PROMPT_TOKENS, self.prompt_tokens)
             put_word(tail, _STORIES, self._teller.stories)

@@ -53,9 +53,7 @@ def measure(done: Steps) -> dict[str, Any]:
                 figures[name]["python_accesses_per_s"] = of_python(name, entries, ids)
                 done(1)
     for name in NAMES:
-        figures[name]["compiled_accesses_per_s"] = figures[name]["by_entries"][str(ENTRIES)][
-            "accesses_per_s"
-        ]
+        figures[name]["compiled_accesses_per_s"] = figures[name]["by_entries"][str(ENTRIES)]["accesses_per_s"]
     return figures
 
 

@@ -42,9 +42,7 @@ def prepare(target: str) -> None:
         raise BadInput(f"--target {target}: {error}") from error
 
 
-def run(
-    target: str, script: str, arguments: Sequence[object], steps: Steps, **how: Any
-) -> dict[str, Any]:
+def run(target: str, script: str, arguments: Sequence[object], steps: Steps, **how: Any) -> dict[str, Any]:
     """The figures that `script` prints on `target`. how: on QEMU, `options` of the emulator and the `path` of
     modules, see Qemu.
 
@@ -53,9 +51,7 @@ def run(
     source = paths.APPS / "bench" / script
     output = _Output(steps)
     if target == UNIX:
-        done = port.run(
-            [str(source), *map(str, arguments)], heap_bytes=UNIX_HEAP_BYTES, timeout_s=TIMEOUT_S
-        )
+        done = port.run([str(source), *map(str, arguments)], heap_bytes=UNIX_HEAP_BYTES, timeout_s=TIMEOUT_S)
         output.write(done.stdout)
         _check(target, done)
     elif target == QEMU:

@@ -70,9 +70,7 @@ def _parts(named: list[str], used: list[str] | None) -> tuple[str, ...] | None:
     callback=_real,
     help="The board it is: one that `kvlab boards` lists.",
 )
-@click.option(
-    "--port", metavar="PORT", help="Its serial port [default: the USB one, if there is just one]."
-)
+@click.option("--port", metavar="PORT", help="Its serial port [default: the USB one, if there is just one].")
 @click.option(
     "--app",
     type=click.Choice(APPS),
@@ -187,8 +185,10 @@ def command(
         )
     named = [*part_names, *ask.of_options(codecs, policies, requests)]
     kv_count = _kv_count(kv_flash)
-    if kv_count:
-        named += ask.OF_LOG if app != NO_APP else ["flash-log"]
+    if kv_count and app != NO_APP:
+        named += ask.OF_LOG
+    elif kv_count and named:  # else all of it is copied
+        named.append("flash-log")
     if app == NO_APP:
         options.no_effect("has no effect with --app none; leave one of them out", *_OF_MODEL)
         wish = Wish(board, app, b"", mpy=mpy, parts=_parts(named, [] if named else None))

@@ -69,9 +69,7 @@ def check_micropython() -> Check:
     words = done.stdout.split()
     if done.status != 0 or len(words) != 3:
         problem = (done.stderr or done.stdout).strip().splitlines()
-        return Check(
-            "MicroPython", False, True, problem[-1] if problem else "does not start", advice
-        )
+        return Check("MicroPython", False, True, problem[-1] if problem else "does not start", advice)
     version, bits, emitter = words
     found = f"{version}, {bits}-bit words, native emitter: {emitter}"
     return Check("MicroPython", emitter == "yes", True, found, "a build with the native emitter")
@@ -98,9 +96,7 @@ def check_output() -> Check:
         probe.write_text("")
         probe.unlink()
     except OSError as error:
-        return Check(
-            "out/", False, True, f"{paths.shown(paths.OUT)}: {error.strerror}", "make it writable"
-        )
+        return Check("out/", False, True, f"{paths.shown(paths.OUT)}: {error.strerror}", "make it writable")
     return Check("out/", True, True, f"{paths.shown(paths.OUT)} is writable")
 
 

@@ -68,7 +68,9 @@ def _broken(_context: click.Context, _option: click.Parameter, name: str | None)
     "broken",
     metavar="NAME",
     callback=_broken,
-    help="Take one safeguard of the log or of files away: violations are found, and the exit status is 1.",
+    help="Take one safeguard of the log or of files away: violations are found, up to 20, and the exit status"
+    " is 1. crc, write-order, superblock-alternation, erase-record, torn-page, last-close, generation,"
+    " early-success, marker-check; of files flush-before-rename, name-sync, replace-order, temporary.",
 )
 @click.option(
     "--seed",
@@ -86,7 +88,7 @@ def command(
     same for records in plain files, on a file system that keeps any part of what was not synced.
 
     After each cut every record must be its old or its new version to the bit, what was told to be kept must
-    be there, and another start must find the same. Exit status: 0 so it is, 1 it is not.
+    be there, and another start must find the same. Exit status: 0 so it is, 1 it is not, 2 bad input.
     """
     from kvlab.cost.model import CHIP
     from kvlab.powercut.beside import Beside

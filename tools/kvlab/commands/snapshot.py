@@ -74,9 +74,10 @@ def check(file: str, json_path: Path | None) -> None:
     found = snapshots.read(options.existing_file(file, "FILE"))
     cache, _ = snapshots.loaded(found, file)
     broken = cache.check()
-    click.echo(f"{file}: sound; {found.header.tokens:,} tokens, {output.size(len(found.data))}")
+    h = found.header
+    click.echo(f"{file}: sound; {h.length:,} tokens, {h.tokens:,} visible, {output.size(len(found.data))}")
     if json_path is not None:
-        figures = {"file": file, "broken": broken, "tokens": found.header.tokens}
+        figures = {"file": file, "broken": broken, "length": h.length, "tokens": h.tokens}
         output.write_json(json_path, {**figures, "total_bytes": len(found.data)})
 
 

@@ -241,7 +241,11 @@ def command(
     telling = _of_one(asked, prompts, save_path, resume)
     sys.stdout.flush()
     if kv_flash is not None:
-        _tell_logged(board, image, path, resets.fitted(board, image, telling, kv_flash), cut_at, json_path)
+        region = resets.fitted(board, image, telling, kv_flash)
+        if window is None:
+            with output.waiting("Looking for a window that the heap has room for ..."):
+                region = resets.with_heap(board, image, region)
+        _tell_logged(board, image, path, region, cut_at, json_path)
         return
     if firmware is not None:
         options.no_effect("real firmware has one heap; leave --peak or --firmware out", "peak")
@@ -339,11 +343,12 @@ def _logged(f: dict[str, Any]) -> list[tuple[str, str]]:
     """What the flash log did."""
     if "kv_flash_bytes" not in f:
         return []
+    since = " since the cut" if "text_equal" in f else ""
     rows = [
         (
             "flash log",
             f"{output.size(f['kv_flash_bytes'])}; {f['blocks']:,} blocks of 16 tokens,"
-            f" {output.size(f['payload_bytes'])}; {f['flash_programs']:,} programs,"
+            f" {output.size(f['payload_bytes'])}{since}; {f['flash_programs']:,} programs,"
             f" {f['flash_erases']:,} erases: {f['flash_us'] / f['tokens'] / 1000:,.1f} ms a token at most",
         )
     ]
@@ -351,8 +356,8 @@ def _logged(f: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(
             (
                 "power cut",
-                f"after {f['cut_at']:,} tokens; went on from token {f['went_on_from']:,},"
-                f" text {'as undisturbed' if f['text_equal'] else 'another'}",
+                f"after {f['cut_at']:,} tokens; went on from token {f['went_on_from']:,}, the prompt's"
+                f" counted; text {'as undisturbed' if f['text_equal'] else 'another'}",
             )
         )
     return rows

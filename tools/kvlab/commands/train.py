@@ -66,9 +66,7 @@ def _size(option: str, unit: str, text: str) -> Callable[[Any], Any]:
     help='Text to learn from; of a .jsonl the "train" lines. May be repeated.',
 )
 @click.option("--out", required=True, metavar="DIR", help="Folder for everything that is made.")
-@click.option(
-    "--name", default="stories", show_default=True, metavar="NAME", help="Of the model's files."
-)
+@click.option("--name", default="stories", show_default=True, metavar="NAME", help="Of the model's files.")
 @click.option("--teacher", metavar="FILE", help="llama2.c checkpoint whose own text is added.")
 @click.option(
     "--teacher-tokens",
@@ -202,16 +200,13 @@ def command(
 def _training(steps: int | None) -> Iterator[Any]:
     """A bar where there is a terminal, a line now and then where there is none."""
     with output.progress("Training", steps or 0) as done:
-
         from kvlab.train.job import LAST_STEPS
 
         def watch(step: int, total: int, nats: float, held: float | None) -> None:
             done(1)
             if held is not None:
                 of = "" if total == LAST_STEPS else f" of {total:,}"
-                click.echo(
-                    f"step {step:,}{of}: loss {nats:.3f}, held out {held:.3f} nats/token", err=True
-                )
+                click.echo(f"step {step:,}{of}: loss {nats:.3f}, held out {held:.3f} nats/token", err=True)
 
         yield watch
 

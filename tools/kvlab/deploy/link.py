@@ -122,9 +122,7 @@ class Link:
             ):
                 if not soft_reset:
                     self._stop()
-                self.transport.enter_raw_repl(
-                    soft_reset=soft_reset, timeout_overall=self._deadline.left_s
-                )
+                self.transport.enter_raw_repl(soft_reset=soft_reset, timeout_overall=self._deadline.left_s)
         except _LOST as error:
             raise BadInput(f"{self.option} {self.port}: {self._unanswered(error)}") from error
 

@@ -131,9 +131,9 @@ class Remote:
 
     def exists(self, path: str) -> bool:
         """A file or a folder of that name."""
-        return self._lines(
-            f"try:\n os.stat({path!r})\n print('yes')\nexcept OSError:\n print('no')"
-        ) == ["yes"]
+        return self._lines(f"try:\n os.stat({path!r})\n print('yes')\nexcept OSError:\n print('no')") == [
+            "yes"
+        ]
 
     def read(self, path: str) -> bytes:
         """A small text file, whole."""

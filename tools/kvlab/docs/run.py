@@ -154,9 +154,7 @@ def write(names: Collection[str] = (), *, everything: bool = False, done: Done =
     return result
 
 
-def _make(
-    producer: Producer, wanted: Collection[str], result: Checked
-) -> Mapping[str, str | bytes] | None:
+def _make(producer: Producer, wanted: Collection[str], result: Checked) -> Mapping[str, str | bytes] | None:
     why = producer.missing()
     if why is not None:
         result.skipped[producer.name] = why
@@ -183,9 +181,7 @@ def _compare(producer: Producer, figure: markers.Figure, made: str | bytes) -> l
         if not tolerance.allows(old, new):
             where = f"{paths.shown(figure.page)}:{figure.line + i + figure.block}"
             return [Difference(where, figure.name, old, new, producer.command)]
-    return [
-        Difference(where, figure.name, f"{len(have)} lines", f"{len(want)} lines", producer.command)
-    ]
+    return [Difference(where, figure.name, f"{len(have)} lines", f"{len(want)} lines", producer.command)]
 
 
 def _compare_file(producer: Producer, name: str, made: str | bytes) -> list[Difference]:

@@ -21,9 +21,7 @@ SHIFT_MAX = 24  # of values so small that their rounding no longer matters
 LARGEST = 32767 / HEADROOM  # at shift 0
 
 
-def calibrate(
-    c: Config, weights: Weights, done: Callable[[int], None] | None = None
-) -> NDArray[np.int8]:
+def calibrate(c: Config, weights: Weights, done: Callable[[int], None] | None = None) -> NDArray[np.int8]:
     """Shifts (layers, 3) of k, v and q: a value is int16 * 2**-shift.
 
     Float64, so that the same tokens are drawn on every machine. Keys and queries are measured by

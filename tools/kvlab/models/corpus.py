@@ -139,9 +139,7 @@ def _running(text: str, tokenizer: Tokenizer, max_tokens: int) -> Iterator[list[
 
 def text_bytes(tokenizer: Tokenizer, ids: list[int]) -> int:
     """Bytes of text that a passage's tokens after the first stand for."""
-    return sum(
-        len(tokenizer.piece(token, before)) for before, token in zip(ids, ids[1:], strict=False)
-    )
+    return sum(len(tokenizer.piece(token, before)) for before, token in zip(ids, ids[1:], strict=False))
 
 
 def predictions(passages: list[list[int]]) -> int:

@@ -336,9 +336,7 @@ def _check_seq_len(asked: int | None, trained: int) -> int:
     if asked is None:
         return trained
     if not 1 <= asked <= trained:
-        raise BadInput(
-            f"--seq-len {asked} is out of range: the model was trained for 1 to {trained} tokens"
-        )
+        raise BadInput(f"--seq-len {asked} is out of range: the model was trained for 1 to {trained} tokens")
     return asked
 
 
@@ -471,9 +469,7 @@ def _parse_header(data: bytes, name: str) -> Header:
             f"{MAGIC.hex()} (MKVM): make one with `kvlab convert`"
         )
     if len(data) < HEADER_BYTES:
-        raise bad(
-            f"cut short: {len(data)} bytes, the header alone takes {HEADER_BYTES}: copy it again"
-        )
+        raise bad(f"cut short: {len(data)} bytes, the header alone takes {HEADER_BYTES}: copy it again")
     h = Header.unpack(data)
     if h.version != VERSION or h.header_bytes != HEADER_BYTES:
         raise bad(
@@ -485,9 +481,7 @@ def _parse_header(data: bytes, name: str) -> Header:
         raise bad(f"{what}: {len(data)} bytes, its header says {h.total_bytes}: copy it again")
     crc = zlib.crc32(data[CRC_FROM:])
     if crc != h.crc32:
-        raise bad(
-            f"damaged: checksum {crc:08x}, its header says {h.crc32:08x}: copy or convert it again"
-        )
+        raise bad(f"damaged: checksum {crc:08x}, its header says {h.crc32:08x}: copy or convert it again")
     _check_fields(h, name)
     return h
 

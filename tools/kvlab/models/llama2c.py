@@ -45,8 +45,7 @@ _LEAST = {"vocab": EOS + 1}  # of all others 1
 _FOREIGN = {
     b"MKVM": "a board image already, there is nothing to convert: use it as it is",
     b"GGUF": "a GGUF file: export the model with llama2.c's export.py --version 1",
-    b"PK\x03\x04": "a zip, most likely a PyTorch .pt file: export it with llama2.c's export.py "
-    "--version 1",
+    b"PK\x03\x04": "a zip, most likely a PyTorch .pt file: export it with llama2.c's export.py --version 1",
 }
 
 

@@ -73,9 +73,7 @@ def quantise_matrix(w: NDArray[Any]) -> Matrix:
     scales = np.ceil(np.ldexp(top, -exponent) / CODE_MAX)
     step = np.ldexp(np.where(scales > 0, scales, 1.0), exponent)
     codes = half_away(grouped / step[:, :, None])
-    return Matrix(
-        codes.reshape(rows, -1).astype(np.int8), scales.astype(np.uint16), exponent, cols
-    )
+    return Matrix(codes.reshape(rows, -1).astype(np.int8), scales.astype(np.uint16), exponent, cols)
 
 
 def quantise_vector(v: NDArray[Any]) -> Vector:

@@ -16,7 +16,6 @@ from kvlab.paths import ROOT
 BASE = ("core", USUAL)
 
 
-
 def _of_type(name: str) -> tuple[str, ...]:
     """Of an element type: its kernels, the codec that reads back, and what it alone takes."""
     file, of = name.replace("-", "_"), TYPES[name]

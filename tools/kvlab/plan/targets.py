@@ -84,9 +84,7 @@ class Target:
             parts.append(Part(f"what {codec} has more", extra, self.main.name, measured.codecs[codec].source))
         if weighs:
             watching += program.table_bytes(window, sinks)
-            parts.append(
-                Part("the policy and its tables", watching, self.main.name, measured.policy.source)
-            )
+            parts.append(Part("the policy and its tables", watching, self.main.name, measured.policy.source))
         arrays = program.array_bytes(model, sinks, mapped)
         return [*parts, Part("the app's arrays", arrays, self.main.name, "boards/apps/stories/model.py")]
 

@@ -16,6 +16,7 @@ from unix_port.launcher import FlashFile, Report, emulate
 SCRIPT = paths.APPS / "bench" / "beside.py"
 UNCHECKED = "unchecked"
 _TIMEOUT_S = 60
+HEAP_BYTES = 1 << 20  # the flash is tried here, and not whether a board has room
 
 
 @dataclass
@@ -113,6 +114,7 @@ class Beside:
             SCRIPT,
             [*words, *([UNCHECKED] if self.unchecked else [])],
             self.board.machine,
+            heap_bytes=HEAP_BYTES,
             keep_flash=True,
             cut_after=cut_after,
             flash=[FlashFile(flash)] if flash is not None else [],

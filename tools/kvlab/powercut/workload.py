@@ -62,9 +62,7 @@ class Workload:
         data = self.random.randbytes(self.record_bytes)
         self.expected.putting = (story, record, data)
         try:
-            number = self._when_ready(
-                lambda: self.log.put(story.slot, record, data, [0, self.record_bytes])
-            )
+            number = self._when_ready(lambda: self.log.put(story.slot, record, data, [0, self.record_bytes]))
         except NoRoom:
             self.expected.putting = None
             return False

@@ -97,8 +97,7 @@ def gated(harness: Harness, budget: float, context: int) -> dict[str, Any]:
         "codecs": codecs,
         "layers": None,
         "refused": [
-            {"layer": move.layer, "codec": move.codec, "kld": loss}
-            for move, loss in chooser.refused.items()
+            {"layer": move.layer, "codec": move.codec, "kld": loss} for move, loss in chooser.refused.items()
         ],
     }
     if found is not None:

@@ -142,9 +142,7 @@ def policy_options(accesses: Accesses, name: str, capacity: int, window: int | N
     return {}
 
 
-def of_optimal(
-    accesses: Accesses, following: Any, capacity: int, done: Done, victims: Any = None
-) -> Figures:
+def of_optimal(accesses: Accesses, following: Any, capacity: int, done: Done, victims: Any = None) -> Figures:
     """The same for optimal; following: of optimal.next_uses."""
     run = optimal.Optimal(entries(accesses, capacity), accesses.distinct)
     with compiled.told("the optimal policy"):

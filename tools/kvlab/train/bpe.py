@@ -112,9 +112,7 @@ def _merge(run: list[bytes], ranks: dict[bytes, int]) -> list[bytes]:
     run = list(run)
     while True:
         offers = [
-            (ranks[a + b], i)
-            for i, (a, b) in enumerate(zip(run, run[1:], strict=False))
-            if a + b in ranks
+            (ranks[a + b], i) for i, (a, b) in enumerate(zip(run, run[1:], strict=False)) if a + b in ranks
         ]
         if not offers:
             return run

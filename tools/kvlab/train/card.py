@@ -41,8 +41,7 @@ def card(f: dict[str, Any]) -> str:
     if f["heldout"]:
         h = f["heldout"]
         lines += [
-            "Float32, whole passages, BOS before each; beyond the context a window that moves by "
-            "half of it.",
+            "Float32, whole passages, BOS before each; beyond the context a window that moves by half of it.",
             "",
             f"{h['nats_per_token']:.4f} nats/token, {h['nats_per_byte']:.4f} nats/byte over "
             f"{h['tokens']:,} tokens, {h['bytes']:,} bytes of {f['heldout_passages']:,} passages.",

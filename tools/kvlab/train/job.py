@@ -155,9 +155,7 @@ def tell(job: Job, told: Callable[[int], None] | None) -> list[str]:
 def pack_state(settings: dict[str, Any], step: int, parts: dict[str, dict[str, Any]]) -> bytes:
     """A run that can go on: settings, steps done, and named groups of arrays."""
     out = io.BytesIO()
-    arrays: dict[str, Any] = {
-        f"{g}/{k}": np.asarray(v) for g, p in parts.items() for k, v in p.items()
-    }
+    arrays: dict[str, Any] = {f"{g}/{k}": np.asarray(v) for g, p in parts.items() for k, v in p.items()}
     np.savez(out, settings=json.dumps(settings), step=step, **arrays)
     return out.getvalue()
 

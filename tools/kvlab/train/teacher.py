@@ -92,9 +92,7 @@ def _batch(
     cos, sin = np.cos(angle).astype(model.dtype), np.sin(angle).astype(model.dtype)
     keys = np.zeros((c.layers, rows, c.kv_heads, c.head_dim, c.seq_len), model.dtype)
     values = np.zeros((c.layers, rows, c.kv_heads, c.seq_len, c.head_dim), model.dtype)
-    projections = [
-        np.concatenate([w.wq[i] * c.head_dim**-0.5, w.wk[i], w.wv[i]]).T for i in range(c.layers)
-    ]
+    projections = [np.concatenate([w.wq[i] * c.head_dim**-0.5, w.wk[i], w.wv[i]]).T for i in range(c.layers)]
     told = np.empty((rows, c.seq_len), np.int32)
     tokens = np.full(rows, BOS)
     for at in range(c.seq_len):

@@ -22,9 +22,7 @@ _MORE = 1.5  # patterns for a token
 def sharpened(codec: str, inputs: Sequence[Drawn], run: Run) -> list[Case]:
     """A case for each of the inputs, its values the worst for one of its queries."""
     probes = [_probe(codec, drawn) for drawn in inputs]
-    return [
-        _worst(drawn, probe, got) for drawn, probe, got in zip(inputs, probes, run(probes), strict=True)
-    ]
+    return [_worst(drawn, probe, got) for drawn, probe, got in zip(inputs, probes, run(probes), strict=True)]
 
 
 def _probe(codec: str, drawn: Drawn) -> Case:

@@ -140,8 +140,6 @@ CASES: tuple[Known, ...] = (
 )
 
 
-
-
 @dataclass(frozen=True)
 class Kept:
     """What steps forth and back must leave as it was: `compute`d in this process, by plain kernels."""

@@ -67,15 +67,23 @@ def cases(found: Sequence[Found], kept: Sequence[tuple[Kept, float]]) -> tuple[R
 def case_figures(found: Sequence[Found], kept: Sequence[tuple[Kept, float]]) -> list[dict[str, Any]]:
     figures: list[dict[str, Any]] = [
         {
-            "name": of.known.name, "codec": of.codec, "right": of.known.right,
-            "reference": of.reference, "computed": of.result, "l2": of.off, "excess": of.excess,
+            "name": of.known.name,
+            "codec": of.codec,
+            "right": of.known.right,
+            "reference": of.reference,
+            "computed": of.result,
+            "l2": of.off,
+            "excess": of.excess,
             "good": of.good,
         }
         for of in found
     ]
     return figures + [
         {
-            "name": each.name, "codec": each.codec, "right": each.right, "computed": value,
+            "name": each.name,
+            "codec": each.codec,
+            "right": each.right,
+            "computed": value,
             "good": each.good(value),
         }
         for each, value in kept
