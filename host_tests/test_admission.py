@@ -570,17 +570,8 @@ def test_nothing_is_allocated(request, interpreter: str) -> None:
 
 WITHOUT_EMITTER = """
 import sys
-with open("{root}/mpy_kv/port.py") as f:
-    text = f.read()
-names = {{"__name__": "mpy_kv.port", "__file__": "mpy_kv/port.py"}}
-exec(text.replace("EMITTER = True", "EMITTER = False"), names)
-class Module:
-    pass
-port = Module()
-for key in names:
-    setattr(port, key, names[key])
-sys.modules["mpy_kv.port"] = port
 sys.path.append("{root}/host_tests/device")
+import without_emitter
 import admission, json
 assert type(sys.modules["mpy_kv.admission.admission"]).__name__ == "_Names"
 print(json.dumps(admission.trace(5, 300)))

@@ -479,17 +479,8 @@ def test_a_program_without_int4_loads_nothing_of_it(upy):
 
 WITHOUT_EMITTER = """
 import sys
-with open("mpy_kv/port.py") as f:
-    text = f.read().replace("EMITTER = True", "EMITTER = False")
-names = {"__name__": "mpy_kv.port", "__file__": "mpy_kv/port.py"}
-exec(text, names)
-class Module:
-    pass
-port = Module()
-for key in names:
-    setattr(port, key, names[key])
-sys.modules["mpy_kv.port"] = port
 sys.path.append("host_tests/device")
+import without_emitter
 import sealed_blocks
 from mpy_kv import kernels
 assert type(sys.modules["mpy_kv.sequence"]).__name__ == "_Names"

@@ -35,17 +35,8 @@ def test_the_unix_port(upy: Any, tmp_path: Path) -> None:
 
 WITHOUT_EMITTER = """
 import sys
-with open("mpy_kv/port.py") as f:
-    text = f.read().replace("EMITTER = True", "EMITTER = False")
-names = {"__name__": "mpy_kv.port", "__file__": "mpy_kv/port.py"}
-exec(text, names)
-class Module:
-    pass
-port = Module()
-for key in names:
-    setattr(port, key, names[key])
-sys.modules["mpy_kv.port"] = port
 sys.path.append("host_tests/device")
+import without_emitter
 import snapshots
 assert type(sys.modules["mpy_kv.sequence"]).__name__ == "_Names"
 snapshots.KINDS = {name: snapshots.KINDS[name] for name in ("float16", "int8", "int8-int4", "lfu")}

@@ -10,43 +10,14 @@ import json
 import micropython
 from binascii import crc32
 
+from ram_flash import Flash
+
 from mpy_kv.flash_log import FlashLog
 from mpy_kv.flash_log.formatting import format_log
 from mpy_kv.flash_log.opening import open_log
-from mpy_kv.flash_log.words import copy, fill
 
 SECTORS = 64
 SIZE = 5440
-
-
-class Flash:
-    """Without an object made in any call, so that what is counted is the log's."""
-
-    def __init__(self):
-        self.cells = bytearray(SECTORS * 4096)
-        fill(self.cells, 0, len(self.cells), 255)
-
-    @micropython.native
-    def ioctl(self, op, arg):
-        if op == 4:
-            return SECTORS
-        if op == 5:
-            return 4096
-        if op == 6:
-            fill(self.cells, arg * 4096, 4096, 255)
-        return 0
-
-    @micropython.native
-    def readblocks(self, block, buf, offset):
-        copy(buf, self.cells, 0, block * 4096 + offset, len(buf))
-
-    @micropython.native
-    def writeblocks(self, block, buf, offset):
-        at = block * 4096 + offset
-        i = 0
-        while i < len(buf):
-            self.cells[at + i] &= buf[i]
-            i += 1
 
 
 def fresh(flash):
@@ -54,7 +25,7 @@ def fresh(flash):
     return open_log(log)
 
 
-flash = Flash()
+flash = Flash(SECTORS)
 format_log(FlashLog(flash, SIZE, slots=2, blocks=64))
 log = fresh(flash)
 while log.step():

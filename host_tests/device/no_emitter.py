@@ -1,35 +1,18 @@
 """cache_job.py as a port without native code would run it.
 
 usage: no_emitter.py JOB DATA OUT
-mpy_kv.port is loaded with its trial of the emitter made to fail, so that the package takes the path of
-such ports: its files with native decorators left out.
 """
 
+import without_emitter  # isort: skip  # noqa: F401  (before mpy_kv)
+
+import json
 import sys
 
-here = sys.argv[0][: sys.argv[0].rfind("/") + 1]
-with open(here + "../../mpy_kv/port.py") as f:
-    text = f.read()
-assert text.count("EMITTER = True") == 1
-names = {"__name__": "mpy_kv.port", "__file__": "mpy_kv/port.py"}
-exec(text.replace("EMITTER = True", "EMITTER = False"), names)
+import budget_job
+import cache_job
+import pool_trace
 
-
-class Module:
-    pass
-
-
-port = Module()
-for key in names:
-    setattr(port, key, names[key])
-sys.modules["mpy_kv.port"] = port
-
-import cache_job  # noqa: E402
-import json  # noqa: E402
-from mpy_kv import kernels  # noqa: E402
-
-import budget_job  # noqa: E402
-import pool_trace  # noqa: E402
+from mpy_kv import kernels
 
 for name in ("mpy_kv.cache", "mpy_kv.sequence", "mpy_kv.pools.fixed", "mpy_kv.pools.slab_region"):
     assert type(sys.modules[name]).__name__ == "_Names", name

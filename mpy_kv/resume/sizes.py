@@ -3,7 +3,7 @@
 from ..errors import BadArgument, NoRoom
 from ..transient import load_module
 from .blocks import BLOCK, STAMP_BYTES
-from ..flash_log.log import FOOT_AT, SUPERBLOCKS, ahead_for, reserve_for
+from ..flash_log.log import FOOT_AT, SUPERBLOCKS, FlashLog, ahead_for, reserve_for
 
 SLOTS = 2  # the sinks have one of their own: their record stays
 _HEAD = 24  # of a sector, and of a fragment
@@ -122,9 +122,7 @@ def check(log, cache, tail):
         raise BadArgument("tail must be a bytearray, a multiple of 8 bytes long")
     if not hasattr(log, "sectors"):
         raise BadArgument("log must be a FlashLog, got %s" % type(log).__name__)
-    need = smallest_sectors(cache, len(tail))
-    if log.sectors < need:
-        raise NoRoom("flash log for the window", 4096 * need, 4096 * log.sectors, unit="bytes")
+    _check_room(log.sectors, cache, len(tail))
     size, count = record_bytes(cache, len(tail)), records(cache, len(tail))
     if log.record_bytes < size or log.blocks < count or log.slots < SLOTS:
         raise BadArgument(
@@ -133,12 +131,13 @@ def check(log, cache, tail):
         )
 
 
+def _check_room(sectors, cache, tail):
+    need = smallest_sectors(cache, tail)
+    if sectors < need:
+        raise NoRoom("flash log for the window", 4096 * need, 4096 * sectors, unit="bytes")
+
+
 def make(device, cache, tail, feed=None):
     """A FlashLog on a device for this cache; NoRoom tells the smallest region."""
-    from ..flash_log.log import FlashLog
-
-    need = smallest_sectors(cache, tail)
-    have = device.ioctl(4, 0)
-    if have < need:
-        raise NoRoom("flash log for the window", 4096 * need, 4096 * have, unit="bytes")
+    _check_room(device.ioctl(4, 0), cache, tail)
     return FlashLog(device, record_bytes(cache, tail), SLOTS, records(cache, tail), feed)

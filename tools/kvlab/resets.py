@@ -57,7 +57,7 @@ def fitted(board: Board, image: Image, telling: story.Telling, total_bytes: int)
     """
     if board.emulated:
         raise BadInput(f"--kv-flash: {board.title} has no flash that can be written; choose another --board")
-    if total_bytes % BLOCK_BYTES or total_bytes <= 0:
+    if total_bytes % BLOCK_BYTES:
         near = total_bytes // BLOCK_BYTES * BLOCK_BYTES
         raise BadInput(
             f"--kv-flash {total_bytes}: must be a multiple of {BLOCK_BYTES:,}, the blocks of the flash, such"
@@ -78,11 +78,10 @@ def fitted(board: Board, image: Image, telling: story.Telling, total_bytes: int)
         raise BadInput(
             f"--window {window} and --sinks {sinks}: the model was trained for {context:,} tokens"
         )
-    need = smallest_bytes(image, telling, window)
-    if need > total_bytes and telling.window is None:
-        while window > _LEAST_WINDOW and smallest_bytes(image, telling, window) > total_bytes:
-            window = (window - 1) // _LEAST_WINDOW * _LEAST_WINDOW
-    found = smallest_bytes(image, telling, window)
+    need = found = smallest_bytes(image, telling, window)
+    while found > total_bytes and telling.window is None and window > _LEAST_WINDOW:
+        window = (window - 1) // _LEAST_WINDOW * _LEAST_WINDOW
+        found = smallest_bytes(image, telling, window)
     if found > total_bytes:
         raise BadInput(
             f"--kv-flash {total_bytes}: the smallest that works with a window of {window:,} is {found:,}"
@@ -207,8 +206,8 @@ def figures_of(board: Board, begun: Start, flash_bytes: int) -> dict[str, Any]:
     """What logging took in one start. flash_us: of writing, at most, by the data sheet of the flash."""
     log = begun.seen["log"]
     report = begun.report
-    facts = [board.facts[f"flash.{name}"].value for name in ("page_program_us", "sector_erase_us")]
-    page_us, erase_us = facts
+    page_us = board.facts["flash.page_program_us"].value
+    erase_us = board.facts["flash.sector_erase_us"].value
     return {
         "kv_flash_bytes": flash_bytes,
         "blocks": log["blocks"],
