@@ -1,4 +1,4 @@
-"""The parts of the `micropython` and `uctypes` modules that mpy_kv uses, for CPython."""
+"""The parts of MicroPython's `micropython`, `uctypes`, `time` and `asyncio` that mpy_kv uses, for CPython."""
 
 from array import array
 
@@ -68,3 +68,52 @@ def look_each_time(sequence):
         self._accept(self._staged_v[layer], "v")
 
     sequence._admit, sequence._check_staged = _admit, _check_staged
+
+
+def ticks_us():
+    import time
+
+    return time.monotonic_ns() // 1000 & 0x3FFFFFFF
+
+
+class Scheduler:
+    """Stands in for `asyncio.core`: a suspended task is a future, and its own queue."""
+
+    def __init__(self):
+        self._task_queue = self
+        self._future = None
+
+    @property
+    def cur_task(self):
+        import asyncio
+
+        class Suspended(asyncio.Future):
+            data = None
+
+        self._future = Suspended()
+        return self._future
+
+    def ticks(self):
+        return 0
+
+    def ticks_add(self, now, ms):
+        return now + ms
+
+    def push(self, future, ms=0):
+        def wake():
+            if not future.done():
+                future.set_result(None)
+
+        future.get_loop().call_later(ms / 1000, wake)
+
+    def awaited(self, waiter):
+        """As MicroPython iterates over what it awaits."""
+        try:
+            while True:
+                try:
+                    waiter.__next__()
+                except StopIteration:
+                    return
+                yield from self._future
+        finally:
+            waiter.close()
