@@ -41,6 +41,11 @@ SPARE_BYTES = 192 * 1024
 # Room for the model of what cuts leave (side/emu/nor.py), where it is used.
 TORN_BYTES = 256 * 1024
 
+# Room for the DMA controller of rp2 boards (side/emu/dma.py), and for the holes that compiling it leaves,
+# where a script names it or what drives it: only then is it loaded.
+DMA_BYTES = 128 * 1024
+DMA_WORDS = (b"DMA", b"rp2_dma")
+
 # What the script is given, its arguments above all, is read within SPARE_BYTES up to so many bytes of
 # text. Beyond that the heap grows in steps that add whole pages to the collector's tables (3 bytes of
 # 259) as well: where objects begin within a page has an influence on what it takes for a pointer.
@@ -117,7 +122,7 @@ def emulate(
             (data / "config").write_bytes(settings)
             done = port.run(
                 ["-c", START, names.folder],
-                heap_bytes=_process_heap(limit, machine.flash_bytes + len(below), settings),
+                heap_bytes=_process_heap(limit, machine.flash_bytes + len(below), settings, file),
                 timeout_s=timeout_s,
                 env={"MICROPYPATH": _links(names, machine, file, data, tree), **(env or {})},
                 cwd=cwd,
@@ -201,13 +206,15 @@ def _of_flash(
     return {**torn, **{name: value for name, value in more.items() if value is not None}}
 
 
-def _process_heap(limit: int, flash_bytes: int, settings: bytes) -> int:
+def _process_heap(limit: int, flash_bytes: int, settings: bytes, script: Path) -> int:
     """The heap of the whole process: the board's, the flash, and room for what the emulator needs."""
     # Reading the settings takes their text twice over, and then what they say.
     more = 4 * max(0, len(settings) - SETTINGS_BYTES)
     steps = -(-more // SETTINGS_STEP_BYTES)
     # The collector's tables take 3 bits of a 32-byte block: 1.2 %.
     spare = SPARE_BYTES + (TORN_BYTES if b'"torn": ' in settings else 0)
+    text = script.read_bytes()
+    spare += DMA_BYTES if any(word in text for word in DMA_WORDS) else 0
     return (limit + flash_bytes) * 102 // 100 + spare + steps * SETTINGS_STEP_BYTES
 
 

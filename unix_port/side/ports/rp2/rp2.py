@@ -1,10 +1,19 @@
-"""Stand-in for `rp2`: the flash after the firmware, memory-mapped as on the chip."""
+"""Stand-in for `rp2`: the flash after the firmware, memory-mapped as on the chip, and the DMA controller,
+which is loaded when a program asks for it."""
 
 import micropython
 from emu import flash
 from emu.chip_uctypes import install
 
 install()
+
+
+def __getattr__(name):
+    if name != "DMA":
+        raise AttributeError(name)
+    from emu.dma import DMA
+
+    return DMA
 
 
 class Flash(memoryview):
