@@ -105,31 +105,42 @@ class SealedCache(Sequence):
     @micropython.native
     def commit(self):
         """As KVCache.commit; where it fills a block, the one before is sealed in all layers."""
-        n = self._turn[_STEP]
-        g = self.geometry
-        at = self.length - g.sinks
-        if n and (at + n) >> _SHIFT != at >> _SHIFT:
-            self._complete(n)
+        if self.commit_seals():
+            layer = 0
+            while layer < self._layers:
+                self.seal_ahead(layer)
+                layer += 1
         Sequence.commit(self)
 
     @micropython.native
-    def _complete(self, n):
-        """Seal what is to be sealed once the step's n tokens are there, if no layer lacks them. I2: none of
-        it is seen before commit has stored the length."""
+    def commit_seals(self):
+        """Whether the step fills a block behind another, so that commit has one to seal."""
+        n = self._turn[_STEP]
+        g = self.geometry
+        at = self.length - g.sinks
+        if (at + n) >> _SHIFT == at >> _SHIFT:
+            return False
+        return g.full(self.length + n) > 1
+
+    @micropython.native
+    def seal_ahead(self, layer):
+        """Seal of a layer what commit would, which then finds it done, if no layer lacks the step's tokens:
+        for a program that has other things to do. I2: none of it is seen before commit has stored the
+        length."""
+        n = self._turn[_STEP]
         self._store_staged(n)
         g = self.geometry
         blocks = self.placement
+        j = blocks.over[layer]
         before = g.full(self.length) - 1
+        if before > j:
+            j = before
+        if j < 0:
+            j = 0
         after = g.full(self.length + n) - 1
-        for layer in range(self._layers):
-            j = blocks.over[layer]
-            if before > j:
-                j = before
-            if j < 0:
-                j = 0
-            while j < after:
-                blocks.seal(layer, j)
-                j += 1
+        while j < after:
+            blocks.seal(layer, j)
+            j += 1
 
     def rollback(self, n):
         """As KVCache.rollback. Blocks that are then the open or the newest full one are re-opened by the next

@@ -33,16 +33,27 @@ _MASK = const(0x00FF00FF)
 
 def compute(m, token, logits):
     """A step but for its checks and its commit."""
-    _turn_to(m)
-    _load(m, token)
     layer = 0
     while layer < m.layers:
-        _mix_tokens(m, layer)
-        _mix_channels(m, layer)
+        before(m, layer, token)
+        _attend(m, layer)
         layer += 1
+    before(m, layer, token)
     if logits:
-        _normalise(m, 2 * layer)
-        _multiply(m, 7 * layer)
+        normalise(m, 2 * layer)
+        multiply(m, m.matrices[7 * layer])
+
+
+def before(m, layer, token):
+    """What stands in front of append and attend of a layer, or behind those of the last: as programs.py."""
+    if layer:
+        _mix_tokens(m, layer - 1)
+        _mix_channels(m, layer - 1)
+    else:
+        _turn_to(m)
+        _load(m, token)
+    if layer < m.layers:
+        _ask(m, layer)
 
 
 def _turn_to(m):
@@ -55,34 +66,44 @@ def _turn_to(m):
     rope_table(m.increments, m.cs, SINE, m.turn)
 
 
-def _normalise(m, i):
+def normalise(m, i):
     """x, by the weights of norm i, as an activation vector."""
     a = m.norms[i]
     m.kernels.norm(m.norm_weights, m.workspace, a)
     m.kernels.quant(m.workspace, a)
 
 
-def _mix_tokens(m, layer):
-    """Attention of one layer: x += wo attend(q, k, v)."""
+def _ask(m, layer):
+    """Keys, values and queries of a layer."""
     k = m.kernels
     v = m.workspace
     at = 7 * layer
-    _normalise(m, 2 * layer)
-    _multiply(m, at)
-    _multiply(m, at + 1)
-    _multiply(m, at + 2)
+    normalise(m, 2 * layer)
+    multiply(m, m.matrices[at])
+    multiply(m, m.matrices[at + 1])
+    multiply(m, m.matrices[at + 2])
     k.rotate(v, m.k, m.cs, m.rotate_k)
     k.narrow(v, m.kv_out, m.narrow)
-    m.cache.append(layer, m.k, m.kv_out)
     k.rotate(v, m.q, m.cs, m.rotate_q)
     if m.sinks:
         k.rotate(v, m.q_sinks, m.cs_sinks, m.rotate_q)
+
+
+def _attend(m, layer):
+    m.cache.append(layer, m.k, m.kv_out)
+    if m.sinks:
         m.cache.attend(layer, m.q, m.att, m.q_sinks)
     else:
         m.cache.attend(layer, m.q, m.att)
+
+
+def _mix_tokens(m, layer):
+    """What attention has found in a layer: x += wo att."""
+    k = m.kernels
+    v = m.workspace
     k.widen(m.att, v, m.widen[layer])
     k.quant(v, m.widen[layer])
-    _multiply(m, at + 3)
+    multiply(m, m.matrices[7 * layer + 3])
     k.add(v, m.add)
 
 
@@ -91,12 +112,12 @@ def _mix_channels(m, layer):
     k = m.kernels
     v = m.workspace
     at = 7 * layer
-    _normalise(m, 2 * layer + 1)
-    _multiply(m, at + 4)
-    _multiply(m, at + 5)
+    normalise(m, 2 * layer + 1)
+    multiply(m, m.matrices[at + 4])
+    multiply(m, m.matrices[at + 5])
     k.swiglu(v, SIGMOID, m.swiglu)
     k.quant(v, m.swiglu)
-    _multiply(m, at + 6)
+    multiply(m, m.matrices[at + 6])
     k.add(v, m.add)
 
 
@@ -112,9 +133,8 @@ def _load(m, token):
 
 
 @micropython.native
-def _multiply(m, i):
-    """Matrix i times the activation vector."""
-    a = m.matrices[i]
+def multiply(m, a):
+    """The matrix of those parameters times the activation vector."""
     if m.mapped:
         m.kernels.matvec(m.weights, m.workspace, _MASK, a)
         return

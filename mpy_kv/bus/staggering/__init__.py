@@ -1,0 +1,1 @@
+"""What a staggered schedule does at a call: plain.py is the definition, viper.py the same in native code."""
