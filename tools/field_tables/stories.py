@@ -10,6 +10,7 @@ BY_NAME = "boards/apps/stories/by_name.py"
 PLAN = "boards/apps/stories/plan.py"
 SAMPLING = "boards/apps/stories/sampling.py"
 SAVED = "boards/apps/stories/saved.py"
+STREAMING = "boards/apps/stories/streaming/making.py"
 PROGRAMS = "boards/apps/stories/programs.py"
 ENCODING = "boards/apps/stories/encoding/*.py"
 
@@ -67,7 +68,7 @@ SWIGLU = Table(
 MATVEC = Table(
     "matvec",
     "The parameters `a` of matvec().",
-    {KERNELS: ("a",), BY_NAME: ("a", "c"), PLAN: ("m",)},
+    {KERNELS: ("a",), BY_NAME: ("a", "c"), PLAN: ("m",), STREAMING: ("a", "rows")},
     rows("""
     M_AT | offset | plan | of the first row
     M_ROWS | rows | plan | to multiply

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import SimpleNamespace
 
-from field_tables import kernels, state, stories
+from field_tables import bus, dma, kernels, schedule, state, stories, stream
 from field_tables.table import Table
 
-_TABLES = (*kernels.TABLES, *state.TABLES, *stories.TABLES)
+_TABLES = (
+    *(*kernels.TABLES, *schedule.TABLES, *state.TABLES, *stories.TABLES),
+    *(*bus.TABLES, *dma.TABLES, *stream.TABLES),
+)
 ALL: Mapping[str, Table] = {table.name: table for table in _TABLES}
 if len(ALL) < len(_TABLES):
     raise ValueError("two tables have one name")

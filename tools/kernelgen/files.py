@@ -18,6 +18,7 @@ FILES: Mapping[str, str] = {
     "int8_int4": "mpy_kv/kernels/int8_int4/thumb.py",
     "int4": "mpy_kv/kernels/int4/thumb.py",
     "stories": "boards/apps/stories/kernels/thumb.py",
+    "stream": "mpy_kv/bus/stream/thumb.py",
     "tokens": "mpy_kv/eviction/tokens/thumb.py",
 }
 

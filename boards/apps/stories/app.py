@@ -51,7 +51,7 @@ def tell(
 
 
 _OF_MODEL = ("model", "window", "most_window", "sinks", "group", "codec", "policy", "budget", "kernels")
-_OF_MODEL += ("row_buffer_bytes", "check_crc", "check", "verdicts")
+_OF_MODEL += ("row_buffer_bytes", "check_crc", "check", "verdicts", "stream")
 
 
 def _run(dump=None, json=None, report=True, freq=None, **options):

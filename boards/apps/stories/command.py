@@ -27,6 +27,7 @@ usage: stories [options]
   --check            run the kernels' self-check, though it passed at an earlier start
   --verdicts FILE    where that is remembered [default: kernels.checked on a board]
   --row-buffer-bytes N   read at a time where flash is not memory-mapped (4096)
+  --stream BYTES     of RAM, such as 16384, through which a Pico streams the weights while it computes (0)
   --freq HZ          clock of the core, no faster than its maker certifies; an RP2040's voltage is set first
   --lock             hold the heap lock while telling
   --json FILE        write the figures there
@@ -38,7 +39,7 @@ usage: stories [options]
 """
 
 _NUMBERS = ("tokens", "window", "sinks", "group", "seed", "row_buffer_bytes", "requests", "block_tokens")
-_NUMBERS += ("budget", "freq")
+_NUMBERS += ("budget", "freq", "stream")
 _FLAGS = ("greedy", "stop", "lock", "check")
 _TEXTS = ("model", "prompt", "temperature", "top_p", "codec", "kernels", "json", "shared_prefix")
 _TEXTS += ("policy", "compress", "verdicts", "save", "resume", "log")

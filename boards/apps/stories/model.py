@@ -100,11 +100,11 @@ class Llama:
     def use(self, kernels):
         """Run on that set of kernels from the next step on."""
         self.kernels = kernels
-        self._programs = self._by_name = None
+        self.programs = self._by_name = None
         if self.mapped and getattr(kernels, "caller", None):
             unload_all()  # of what made the vectors: both at once are more than a full heap has room for
-            self._programs = _programs(self)
-        if not self._programs:
+            self.programs = _programs(self)
+        if not self.programs:
             from . import by_name
 
             self._by_name = by_name.compute
@@ -129,7 +129,7 @@ class Llama:
         """A step without its commit, for a cache that is to be told more of the token."""
         if not 0 <= token < self.vocab:
             self._refuse(token)
-        if self._programs:
+        if self.programs:
             self._run(token, logits)
         else:
             self._by_name(self, token, logits)
@@ -139,7 +139,7 @@ class Llama:
         """A step by programs.py, from one append to the next."""
         # What a loop reads of an object costs it a hundred instructions each time.
         run = self.kernels.caller
-        programs = self._programs
+        programs = self.programs
         cache = self.cache
         layers = self.layers
         k = self.k

@@ -28,6 +28,7 @@ def open_model(
     check_crc=True,
     check=False,
     verdicts=None,
+    stream=0,
     make=make_cache,
 ):
     """A Llama with its cache. model: a path, a buffer, a file open for reading, or an Image; None: the
@@ -39,7 +40,8 @@ def open_model(
     Without a window it is most_window, or what the model was trained for if that is less. policy, budget:
     which tokens stay, and how many, sinks included (budgets.py). make: what makes the cache, called like
     make_cache. verdicts: the file that remembers which kernels passed their self-check ("": none; without it
-    a board has its own), see verdicts.py. check: run it all the same.
+    a board has its own), see verdicts.py. check: run it all the same. stream: bytes of RAM through which an
+    rp2 chip streams the weights while the core computes (streaming/streamed.py); 0: they are read in place.
     """
     if type(row_buffer_bytes) is not int or not 0 <= row_buffer_bytes <= 1 << 20:
         raise BadArgument("row_buffer_bytes must be 0..1048576, got %r" % (row_buffer_bytes,))
@@ -82,9 +84,14 @@ def open_model(
         window = max(1, min(most_window, image.seq_len - sinks))
     # Before the cache, which leaves small gaps.
     room = load_module("stories.workspace").made(image, row_buffer_bytes)
+    if stream:
+        # Before the cache as well, whose gaps have no room for it.
+        room = (room, load_module("stories.streaming.making").ring(stream))
     cache = make(image, window=window, sinks=sinks, group=group, codec=codec, kernels=both[1], **more)
     settle("KV cache: the buffer and its objects")
-    return Llama(image, cache, kernels=both[0], room=room)
+    if not stream:
+        return Llama(image, cache, kernels=both[0], room=room)
+    return load_module("stories.streaming.making").make(image, cache, both[0], room)
 
 
 def _read_where_it_lies(file, check_crc):

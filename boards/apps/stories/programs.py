@@ -51,10 +51,11 @@ def _add(words, at, code, a, b, c=0, d=0):
     return at + 1
 
 
-def make(m):
+def make(m, streamed=None):
     """Programs for a Llama whose image is mapped, of kernels with a caller: array('i') of STEP records each,
     one a layer, in front of its append and attend, one behind the last, one of the logits. None where a
-    kernel is not in assembler, or an address no small int."""
+    kernel is not in assembler, or an address no small int. streamed: what puts other steps in the place of
+    each matrix's, see streaming/streamed.py."""
     kernels = m.kernels
     like = kernels.caller
     addresses = load_module("mpy_kv.kernels.addresses")
@@ -64,10 +65,10 @@ def make(m):
     for x in code + places:
         if not 0 < x <= addresses.MOST:
             return None
-    return _made(m, code, places)
+    return _made(m, code, places, streamed)
 
 
-def _made(m, code, places):
+def _made(m, code, places, streamed):
     embed, norm, matvec, rope_table, rotate, narrow, widen, swiglu, add, quant = code
     v, w, norm_w, att, q, k, kv_out, sine, sigmoid = places
     sinks = 1 if m.sinks else 0
@@ -77,11 +78,22 @@ def _made(m, code, places):
     cs_sinks, q_sinks = addressof(m.cs_sinks), addressof(m.q_sinks)
     programs = []
     matrix = 0
+
+    def multiply(to, at, matrix):
+        if streamed is not None:
+            return streamed.multiply(to, at, matrix, _add)
+        return _add(to, at, matvec, w, v, _MASK, addressof(m.matrices[matrix]))
+
     for layer in range(m.layers + 1):
         first, last = layer == 0, layer == m.layers
-        to = _program((2 + sinks if first else 12) + (0 if last else 8 + sinks))
+        steps = (2 + sinks if first else 12) + (0 if last else 8 + sinks)
+        if streamed is not None:
+            steps += streamed.more(matrix, (0 if first else 4) + (0 if last else 3)) + (first or last)
+        to = _program(steps)
         at = 0
         if first:
+            if streamed is not None:
+                at = streamed.begin(to, at, _add)
             at = _add(to, at, rope_table, inc, cs, sine, addressof(m.turn))
             if sinks:
                 at = _add(to, at, rope_table, inc, cs_sinks, sine, addressof(m.turn_sinks))
@@ -91,15 +103,15 @@ def _made(m, code, places):
             normed = addressof(m.norms[2 * layer - 1])
             at = _add(to, at, widen, att, v, x)
             at = _add(to, at, quant, v, x)
-            at = _add(to, at, matvec, w, v, _MASK, addressof(m.matrices[matrix]))
+            at = multiply(to, at, matrix)
             at = _add(to, at, add, v, added)
             at = _add(to, at, norm, norm_w, v, normed)
             at = _add(to, at, quant, v, normed)
-            at = _add(to, at, matvec, w, v, _MASK, addressof(m.matrices[matrix + 1]))
-            at = _add(to, at, matvec, w, v, _MASK, addressof(m.matrices[matrix + 2]))
+            at = multiply(to, at, matrix + 1)
+            at = multiply(to, at, matrix + 2)
             at = _add(to, at, swiglu, v, sigmoid, gated)
             at = _add(to, at, quant, v, gated)
-            at = _add(to, at, matvec, w, v, _MASK, addressof(m.matrices[matrix + 3]))
+            at = multiply(to, at, matrix + 3)
             at = _add(to, at, add, v, added)
             matrix += 4
         if not last:
@@ -107,18 +119,22 @@ def _made(m, code, places):
             at = _add(to, at, norm, norm_w, v, normed)
             at = _add(to, at, quant, v, normed)
             for _ in range(3):
-                at = _add(to, at, matvec, w, v, _MASK, addressof(m.matrices[matrix]))
+                at = multiply(to, at, matrix)
                 matrix += 1
             at = _add(to, at, rotate, v, k, cs, turn_k)
             at = _add(to, at, narrow, v, kv_out, narrowed)
             at = _add(to, at, rotate, v, q, cs, turn_q)
             if sinks:
                 _add(to, at, rotate, v, q_sinks, cs_sinks, turn_q)
+        elif streamed is not None:
+            streamed.end(to, at, _add)
         programs.append(to)
-    to = _program(3)
+    to = _program(3 if streamed is None else 4 + streamed.more(matrix, 1))
     normed = addressof(m.norms[-1])
     at = _add(to, 0, norm, norm_w, v, normed)
     at = _add(to, at, quant, v, normed)
-    _add(to, at, matvec, w, v, _MASK, addressof(m.matrices[matrix]))
+    at = multiply(to, at, matrix)
+    if streamed is not None:
+        streamed.end(to, at, _add)
     programs.append(to)
     return programs

@@ -1,0 +1,1 @@
+"""Streamed weights whose fetching the core does: for tests, and for counting."""
