@@ -219,6 +219,26 @@ class Flash:
             self.cells[block][offset + i] &= buf[i]
 
 
+def counting():
+    from mpy_kv import Geometry, KVCache
+    from mpy_kv.kernels.counting import STAGES, Book
+
+    cache = KVCache(Geometry(2, 4, 2, 8, window=6, sinks=2))
+    out = array("f", [0] * 32)
+    book = Book()
+    for i in range(9):
+        if i == 7:
+            book.count_cache(cache)
+        for layer in range(2):
+            cache.append(layer, numbers(16, i + layer), numbers(16, i + 50))
+            cache.attend(layer, numbers(32, i), out)
+        cache.commit()
+    book.stop()
+    for stage in STAGES:
+        b = book.stages[stage]
+        print(stage, b.calls, b.kv_read, b.kv_write, b.weights, b.io_read, b.io_write)
+
+
 def flash_log():
     from mpy_kv.flash_log import FlashLog
     from mpy_kv.flash_log.formatting import format_log
@@ -297,6 +317,94 @@ def file_store():
         print(os.listdir(folder))
     finally:
         os.rmdir(folder)
+
+
+def bus():
+    from mpy_kv.bus.awaiting import Bus
+    from mpy_kv.bus.rates import Rates
+    from mpy_kv.bus.tracker import IO, WEIGHTS, Tracker
+    from mpy_kv.bus.tracking import inspect
+
+    tracker = Tracker(1000000)
+    tasks = tracker.task(WEIGHTS, 500000, 4096), tracker.task(IO, 0, 512, 100000, True)
+    rates = Rates(tracker)
+    flash = rates.tier(200000, 300000)
+    now, waits = 0, []
+    for i in range(40):
+        waits.append(tracker.request(now, tasks[i & 1], 300 + i))
+        now += 500
+        print(rates.transfer(flash, now - 400, now, 3 * i), rates.slow(flash), tracker.optional_part)
+    print(waits, tracker.stats(now).bandwidth_used, tracker.total(IO))
+    print(rates.time(flash), inspect.check(tracker))
+    print(inspect.bound(tracker, tasks[0], 4096), refused(tracker.request, now, 1, 513))
+    awaited = Bus(tracker, ticks=lambda: now).use(tasks[1], 1)
+    print(refused(next, awaited), Bus(None).use(0, 1) is None)
+    from mpy_kv import geometry_for
+    from mpy_kv.bus import slots
+
+    class Model:
+        dim, hidden, heads, kv_heads, head_dim = 32, 48, 4, 2, 8
+
+    g = geometry_for("int8", 2, 4, 2, 8, window=20)
+    rates = {"kv_read": 10**7, "kv_write": 10**6, "weights": 10**7, "io": 10**6}
+    print(slots.slots(Model, g, rates, 64))
+    schedule = slots.make(Model, g, rates, 64)
+    radio, card = schedule.task(32), schedule.task(32)
+    now = 0
+    for i in range(40):
+        wait = schedule.enter(i & 3, now)
+        print(wait, schedule.may(now, radio, 32), schedule.may(now + 1, card, 9), end=" ")
+        now += wait + 7
+    print(schedule.bound_us(), refused(schedule.may, now, radio, 33), refused(slots.make, Model, g, {}))
+
+
+def bus_stream():
+    from mpy_kv.bus.stream.dma import Chained
+
+    print(refused(Chained))
+    print(refused(Chained, None))
+
+
+def bus_dma():
+    import asyncio
+    from mpy_kv import Geometry, KVCache
+    from mpy_kv.bus.copying import Copying
+    from mpy_kv.bus.queue import Queue
+    from mpy_kv.bus.rows import Rows
+    from mpy_kv.bus.tasks import Copies, KVWriter
+
+    cache = KVCache(Geometry(2, 4, 2, 8, window=20, sinks=0))
+    record = bytearray(2000)
+    q = Queue(16, (cache.buffer, record))
+    rows = Rows(q, cache, 0, q.at(1), 8)
+    print(refused(q.push, 0, 1 << 20, 4), q.push(0, q.at(1) + 8, 8), q.push(8, q.at(1) + 16, 8))
+    print(q.waiting(), q.start(Copying()), q.done(), q.check(), refused(rows.push, 0, 0, 9))
+    copies = Copies(q, Copying(32))
+
+    def ready(first, n, i):
+        print(first, n, i, binascii.crc32(bytes(record)))
+
+    async def main():
+        writer = KVWriter(copies, rows, cache, (q.at(1),), ready)
+        tasks = [asyncio.create_task(copies.serve()), asyncio.create_task(writer.run())]
+        out = array("f", [0] * 32)
+        for t in range(24):
+            step(cache, t, out)
+            cache.commit()
+            writer.appended()
+            for _ in range(40):
+                await asyncio.sleep_ms(0)
+        for task in tasks:
+            task.cancel()
+
+    asyncio.run(main())
+    print(q.started, q.passed, q.pushes(), q.check())
+    try:
+        from mpy_kv.bus.rp2_dma import best
+
+        print(type(best()))
+    except ImportError as error:
+        print("no DMA" if "rp2'" in str(error) else error)
 
 
 def evict(name):

@@ -75,9 +75,7 @@ def fitted(board: Board, image: Image, telling: story.Telling, total_bytes: int)
     window = usual if telling.window is None else telling.window
     sinks = story.USUAL_SINKS if telling.sinks is None else telling.sinks
     if window + sinks > context and (telling.window is not None or telling.sinks is not None):
-        raise BadInput(
-            f"--window {window} and --sinks {sinks}: the model was trained for {context:,} tokens"
-        )
+        raise BadInput(f"--window {window} and --sinks {sinks}: the model was trained for {context:,} tokens")
     need = found = smallest_bytes(image, telling, window)
     while found > total_bytes and telling.window is None and window > _LEAST_WINDOW:
         window = (window - 1) // _LEAST_WINDOW * _LEAST_WINDOW

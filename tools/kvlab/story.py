@@ -16,9 +16,11 @@ from commandline.errors import BadInput, FellShort
 from kvlab import element_types, emulators, paths
 from kvlab.boards import Board
 from kvlab.cost.model import Pace, pace
+from kvlab.cost.turns import Turns, modelled
 from unix_port import launcher
 
 _COMPLAINT = "stories: error: "
+TASK = paths.APPS / "story_task.py"
 FIGURES = "figures"  # the file that the app writes them to
 _BEFORE = "before.mkvs"  # the file of a story to go on with
 _SAVED = "saved.mkvs"  # the file of one to be gone on with
@@ -51,6 +53,7 @@ class Telling:
     kernels: str | None = None
     save: bool = False  # Told.saved is then a file to go on with
     resume: bytes | None = None  # such a file; it says how tokens are chosen
+    task: bool = False  # an asyncio task: boards/apps/story_task.py instead of the board's main.py
 
     def arguments(self) -> list[str]:
         words: list[Any] = ["--tokens", self.tokens]
@@ -89,6 +92,9 @@ def tell(board: Board, image: bytes, telling: Telling, *, stream: bool = False) 
     """Tell a story with the model `image` on `board`, as `run` does."""
     seen, report = run(board, image, telling, stream=stream)
     figures = {**figures_of(board, seen, report), **paced(board, image, telling, seen).figures()}
+    if telling.task:
+        figures |= {name: seen[name] for name in ("beats", "longest_between_beats_us")}
+        figures |= turns_of(board, image, telling, seen).figures()
     return Told({**figures, "notes": notes(telling, seen, seen["context"])}, report, seen.get("saved"))
 
 
@@ -113,6 +119,20 @@ def run(
     return seen, report
 
 
+def turns_of(board: Board, image: bytes, telling: Telling, seen: Mapping[str, Any]) -> Turns:
+    """What others would see on the board itself of such a run as a task, modelled."""
+    from kvlab.models.image import Header
+
+    why_not = ""
+    if seen["policy"] != RING:
+        why_not = f"no figure: policy {seen['policy']} was not counted"
+    if telling.kernels not in (None, "thumb"):
+        why_not = f"no figure: kernels {telling.kernels} were not counted"
+    shape = Header.unpack(image)
+    chosen = {"window": seen["window"], "sinks": seen["sinks"], "why_not": why_not}
+    return modelled(board, shape, seen["codec"], **chosen)
+
+
 def paced(board: Board, image: bytes, telling: Telling, seen: Mapping[str, Any]) -> Pace:
     """What a run of `telling`, of which the app has said `seen`, would take on the board itself, modelled."""
     from kvlab.models.image import Header
@@ -123,6 +143,8 @@ def paced(board: Board, image: bytes, telling: Telling, seen: Mapping[str, Any])
         return Pace(note=f"no figure: policy {seen['policy']} was not counted")
     if telling.kernels not in (None, "thumb"):
         return Pace(note=f"no figure: kernels {telling.kernels} were not counted")
+    if telling.task:
+        return Pace(note="no figure: what asyncio takes at each turn was not counted")
     return pace(
         board,
         Header.unpack(image),
@@ -224,7 +246,10 @@ def prepared(
         )
     with tempfile.TemporaryDirectory(prefix="kvlab-") as folder:
         place = Path(folder)
-        arguments = _without_usual(telling, image).arguments()
+        telling = _without_usual(telling, image)
+        if telling.task:
+            telling = _with_window(board, telling, image)
+        arguments = telling.arguments()
         # In its own folder the app knows its files by the same short names everywhere, so that they take
         # the same heap.
         how: dict[str, Any] = {"compiled": True, "cwd": place}
@@ -237,7 +262,17 @@ def prepared(
         if telling.resume is not None:
             (place / _BEFORE).write_bytes(telling.resume)
         arguments += ["--json", FIGURES]
-        yield place, paths.BOARDS / board.name / "main.py", arguments, how
+        yield place, TASK if telling.task else paths.BOARDS / board.name / "main.py", arguments, how
+
+
+def _with_window(board: Board, telling: Telling, image: bytes) -> Telling:
+    """`telling` with the window that the board's main.py would ask for, which the task is not told of."""
+    from kvlab.models.image import HEADER_BYTES, Header
+
+    if telling.window is not None or telling.budget is not None or len(image) < HEADER_BYTES:
+        return telling
+    sinks = USUAL_SINKS if telling.sinks is None else telling.sinks
+    return replace(telling, window=max(1, min(usual_window(board), Header.unpack(image).seq_len - sinks)))
 
 
 def _without_usual(telling: Telling, image: bytes) -> Telling:

@@ -5,7 +5,8 @@ Values, and what is done in which order, are drawn from fixed seeds. Counts are 
 include the call itself from native code. Parts of CALLS rounds each: here a cache of one layer of
 stories260K's shape (2 x 32 values, 8 query heads) with a window of 8, so that it ends, and in one round of
 eight the sum over 64 tokens of one head, under queries of any size; then those of
-worst_requests.py, worst_pools.py, worst_policies.py and worst_tokens.py. Prints "+N" for N rounds.
+worst_requests.py, worst_pools.py, worst_policies.py, worst_tokens.py, worst_bus.py and worst_dma.py. Prints
+"+N" for N rounds.
 """
 
 import json
@@ -15,6 +16,8 @@ from array import array
 import micropython
 from bench import tally
 from bench.tally import Record, begin, end, fill16, fill32
+from bench.worst_bus import parts as bus
+from bench.worst_dma import parts as dma
 from bench.worst_policies import parts as policies
 from bench.worst_pools import parts as pools
 from bench.worst_requests import Paged
@@ -120,7 +123,7 @@ def main(calls):
     ring = Ring()
     figures = tally.run(ring, calls)
     figures.update(tally.run(Paged(), calls))  # before the pools take their part of the heap
-    for parts in (pools, policies, token_policies):
+    for parts in (pools, policies, token_policies, bus, dma):
         for part in parts():
             figures.update(tally.run(part, calls))
     print(json.dumps({"rounds": calls, "kernels": ring.ints.kernels.name, "operations": figures}))

@@ -77,6 +77,8 @@ WORST = {
     "worst_requests": worst.REQUESTS,
     "worst_policies": worst.POLICIES,
     "worst_tokens": worst.TOKENS,
+    "worst_bus": worst.BUS,
+    "worst_dma": worst.DMA,
 }
 
 

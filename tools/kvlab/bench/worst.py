@@ -41,18 +41,26 @@ TOKENS = (
         for kernel in ("shares", "peaks", "survey", "watch_used", "watch_mass", "watch_decayed")
     ),
 )
+BUS = ("bus_request", "bus_request_refused", "bus_record", "bus_stats", "bus_transfer")
+DMA = (
+    *("dma_push", "dma_push_join", "dma_push_full", "dma_rows_30", "dma_planes_10", "dma_planes_20"),
+    *("dma_start", "dma_done"),
+)
 OPERATIONS = {
     "a ring": RING,
     "pools of 4 KiB": POOLS,
     "requests in 10 blocks of 4 tokens": REQUESTS,
     f"eviction policies of {ENTRIES} entries": POLICIES,
     f"a budget of tokens, and its kernels over {ENTRIES} of them": TOKENS,
+    "the bus tracker, for eight tasks": BUS,
+    "the bus's queue of copies": DMA,
 }
 COLUMNS = ("calls", "min", "mean", "max", "max_at_call")
 
 # Of boards/apps/bench/worst.py, each of so many rounds: the ring; fixed, parts of its blocks, both in batches
-# of 16, the four other pools; requests; each policy with many entries and with few; a budget and its kernels.
-PARTS = 10 + 2 * len(BLOCK_POLICIES) + 2
+# of 16, the four other pools; requests; each policy with many entries and with few; a budget and its
+# kernels; the bus's tracker and queue.
+PARTS = 10 + 2 * len(BLOCK_POLICIES) + 2 + 2
 
 
 def steps(calls: int) -> int:
@@ -66,10 +74,8 @@ def measure(calls: int, done: Steps) -> dict[str, Any]:
     An operation that so few rounds never came to is missing.
     """
     figures = targets.run(targets.QEMU, "worst.py", [calls], done)
-    return {
-        "target": targets.QEMU,
-        **targets.ordered(figures, "operations", *RING, *POOLS, *REQUESTS, *POLICIES, *TOKENS, *COLUMNS),
-    }
+    names = [name for part in OPERATIONS.values() for name in part]
+    return {"target": targets.QEMU, **targets.ordered(figures, "operations", *names, *COLUMNS)}
 
 
 def rows(figures: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from commandline import files
 from commandline.errors import BadInput, FellShort
 from kvlab import options, output, paths, shipped, story
 from kvlab.boards import Board
+from kvlab.cost import turns
 from kvlab.cost.model import Pace, rows_of
 from kvlab.element_types import NAMES
 from kvlab.options import Decimal
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
   kvlab stories --tokens 100 --save out/story.mkvs
   kvlab stories --tokens 100 --resume out/story.mkvs
   kvlab stories --tokens 260 --kv-flash 131072 --cut-at 200
+  kvlab stories --asyncio --board rp2040 --tokens 40
 """
 )
 @options.board_option
@@ -160,6 +162,14 @@ if TYPE_CHECKING:  # numpy is slow to import, and --help does without
     " the board starts again, and the text must be the undisturbed one.",
 )
 @click.option(
+    "--asyncio",
+    "as_task",
+    is_flag=True,
+    help="Tell it as an asyncio task that gives its turn away between two layers of a token; and model what"
+    " others see of it on a Raspberry Pi Pico: the longest call, the longest time between two awaits, the"
+    " longest garbage collection.",
+)
+@click.option(
     "--firmware",
     metavar="UF2",
     help="Run this MicroPython image of a Pico in the emulator rp2040py (extra `rp2040`): the real heap and"
@@ -196,6 +206,7 @@ def command(
     resume: str | None,
     kv_flash: int | None,
     cut_at: int | None,
+    as_task: bool,
     firmware: str | None,
     peak: bool,
     json_path: Path | None,
@@ -206,11 +217,12 @@ def command(
     Exit status: 0 told, 1 it failed, does not fit the board, or one of --requests is not what it is
     alone, 2 bad input.
     """
-    from kvlab import many, resets
+    from kvlab import many
     from kvlab.models.load import load_image
 
     _check_files(save_path, resume)
     _check_log(kv_flash)
+    _check_task(board, as_task)
     _check_drawing(greedy, temperature)
     if compress is not None and not any(prompts) and not requests:
         options.no_effect("needs --prompt, of whose tokens it keeps a part", "compress")
@@ -231,6 +243,7 @@ def command(
         "budget": budget,
         "compress": compress,
         "kernels": kernels,
+        "task": as_task,
     }
     if requests is not None:
         _check_requests(requests, prompts)
@@ -241,11 +254,7 @@ def command(
     telling = _of_one(asked, prompts, save_path, resume)
     sys.stdout.flush()
     if kv_flash is not None:
-        region = resets.fitted(board, image, telling, kv_flash)
-        if window is None:
-            with output.waiting("Looking for a window that the heap has room for ..."):
-                region = resets.with_heap(board, image, region)
-        _tell_logged(board, image, path, region, cut_at, json_path)
+        _tell_logged(board, image, path, _region(board, image, telling, kv_flash), cut_at, json_path)
         return
     if firmware is not None:
         options.no_effect("real firmware has one heap; leave --peak or --firmware out", "peak")
@@ -312,6 +321,27 @@ def _check_log(kv_flash: int | None) -> None:
     options.no_effect("chooses tokens: a flash log is for a window", "policy", "budget", "compress")
     told = ("save_path", "resume", "requests", "firmware", "peak")
     options.no_effect("not with --kv-flash; leave one of them out", *told)
+
+
+def _region(board: Board, image: Image, telling: story.Telling, kv_flash: int) -> resets.Region:
+    """That of the log, with the largest window that fits where none was asked for."""
+    from kvlab import resets
+
+    region = resets.fitted(board, image, telling, kv_flash)
+    if telling.window is None:
+        with output.waiting("Looking for a window that the heap has room for ..."):
+            region = resets.with_heap(board, image, region)
+    return region
+
+
+def _check_task(board: Board, as_task: bool) -> None:
+    """BadInput for what a story as a task has not."""
+    if not as_task:
+        return
+    if board.emulated:
+        raise BadInput(f"--asyncio: {board.title} ({board.name}) has no asyncio; take another --board")
+    other = ("requests", "save_path", "resume", "kv_flash", "compress", "firmware", "peak")
+    options.no_effect("not with --asyncio; leave one of them out", *other)
 
 
 def _tell_logged(
@@ -455,6 +485,14 @@ def _kept(f: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
+def _beats(f: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a task beside the story has seen on this machine."""
+    if "beats" not in f:
+        return []
+    late = f"at most {f['longest_between_beats_us'] / 1000:.2f} ms apart on this machine"
+    return [("turns of another task", f"{f['beats']:,}, {late}")]
+
+
 def _beyond(f: dict[str, Any]) -> list[tuple[str, str]]:
     """What to say of a text longer than what the model was trained for, if tokens stay for long."""
     if f["policy"] == "window" or f["position"] <= f["context_tokens"]:
@@ -477,7 +515,8 @@ def show(board: Board, told: story.Told) -> None:
             "told",
             f"{f['tokens']:,} tokens in {f['seconds']:.2f} s on this machine, {f['kernels']} kernels",
         ),
-        *rows_of(f),
+        *(turns.rows_of(f) if "longest_call_us" in f else rows_of(f)),
+        *_beats(f),
         (
             "KV cache",
             f"{output.size(f['kv_bytes'])} visible, {output.size(f['buffer_bytes'])} in all",
@@ -497,6 +536,7 @@ def show(board: Board, told: story.Told) -> None:
         (
             "allocated per token",
             f"{f['alloc_bytes_per_token']:,} B"
+            + ", by asyncio" * ("beats" in f)
             + ", by plain kernels" * (f["alloc_bytes_per_token"] > 0 and f["cache_kernels"] == "plain"),
         ),
         (

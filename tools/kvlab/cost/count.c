@@ -2,9 +2,10 @@
 
    A store to MARK writes a line with all counts so far to the file of the option out=. Counted apart: code
    below the option firmware_end=, that of its memcpy from copy_at= to copy_end=, and what lies above, in the
-   heap (kernels, native code). Between two stores to PAUSE no instruction counts. With blocks=1 a mark also
-   has the instructions since the last one, all of them and those above by the address of their block. A block
-   of translated code counts as a whole when it is entered, so that a mark is right to within a block. Only what is used of the
+   heap (kernels, native code). Between two stores to PAUSE no instruction counts, between two to AWAY neither
+   that nor what it reads: it stands for other hardware. With blocks=1 a mark also has the instructions since
+   the last one, all of them and those above by the address of their block. A block of translated code counts
+   as a whole when it is entered, so that a mark is right to within a block. Only what is used of the
    emulator's plugin interface, version 1, is declared here: Debian ships no header of it. */
 
 #include <stdint.h>
@@ -33,6 +34,7 @@ API int qemu_plugin_version = 1;
 
 #define MARK 0x40001008u
 #define PAUSE 0x4000100Cu
+#define AWAY 0x40001010u
 #define FLASH_AT 0x21000000u
 #define FLASH_END 0x22000000u
 
@@ -56,7 +58,7 @@ static block_t *last, *kernel_blocks;
 static uint64_t instructions;
 static int by_block;
 static uint32_t firmware_end, copy_at, copy_end;
-static int paused;
+static int paused, away;
 static FILE *out;
 
 /* 16 KiB, two ways, lines of 8 bytes, the older way replaced. */
@@ -215,6 +217,8 @@ static void accessed(unsigned cpu, uint32_t info, uint64_t address, void *data)
     if (qemu_plugin_mem_is_store(info)) {
         if (at == PAUSE)
             paused = !paused;
+        if (at == AWAY)
+            paused = away = !away;
         if (at != MARK || !out)
             return;
         fprintf(out, "{");
@@ -233,6 +237,8 @@ static void accessed(unsigned cpu, uint32_t info, uint64_t address, void *data)
         fflush(out);
         return;
     }
+    if (away)
+        return;
     if (at < firmware_end)
         data_misses += missed(at);
     else if (at >= FLASH_AT && at < FLASH_END) {

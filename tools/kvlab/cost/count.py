@@ -58,12 +58,26 @@ def marks(
     modules: Path | None = None,
     cwd: Path | None = None,
     target: firmware.Target | None = None,
+    heap_bytes: int = HEAP_BYTES,
 ) -> list[dict[str, Any]]:
     """What the plugin has counted at each mark of that script, with `image` in flash; `cwd` is the board's
-    folder; `target`: of the firmware, another than the usual. FellShort."""
+    folder; `target` and heap_bytes: of the firmware, other than usual. FellShort."""
+    return marked(script, words, image, modules, cwd, target, heap_bytes)[0]
+
+
+def marked(
+    script: Path,
+    words: Iterable[object],
+    image: bytes,
+    modules: Path | None = None,
+    cwd: Path | None = None,
+    target: firmware.Target | None = None,
+    heap_bytes: int = HEAP_BYTES,
+) -> tuple[list[dict[str, Any]], str]:
+    """As marks(), and what the script has printed."""
     with tempfile.TemporaryDirectory(prefix="kvlab-") as place:
         out = Path(place) / "marks"
-        elf = firmware.build(HEAP_BYTES, target or firmware.ARM)
+        elf = firmware.build(heap_bytes, target or firmware.ARM)
         with Qemu(elf=elf, flash=image, options=options(elf, out)) as board:
             done = board.run(
                 script,
@@ -75,7 +89,7 @@ def marks(
         if done.status != 0:
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
             raise FellShort(f"the counted run failed: {said[-1] if said else 'no word'}")
-        return read(out)
+        return read(out), done.stdout
 
 
 def options(elf: Path, out: Path, blocks: bool = False) -> list[str]:

@@ -83,10 +83,10 @@ def renewed(found: Mapping[str, Any], path: Path = PATH) -> str:
         "classes": list(CYCLES),
         "entries": dict(sorted({**kept, **found}.items())),
     }
-    return _short(json.dumps(table, indent=1)) + "\n"
+    return short(json.dumps(table, indent=1)) + "\n"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     """JSON with each list of numbers in one line."""
     out: list[str] = []
     inside = False
@@ -105,15 +105,15 @@ def _entry(found: Mapping[str, Any]) -> Entry:
     return Entry(
         found["window"],
         found["sinks"],
-        _counts(found["start"]),
-        {int(place): _counts(n) for place, n in found["token"].items()},
-        {int(place): _counts(n) for place, n in found["prompt"].items()},
-        {int(place): _counts(n) for place, n in found.get("file", {}).items()},
-        _counts(found["remembered"]) if "remembered" in found else None,
+        unpacked(found["start"]),
+        {int(place): unpacked(n) for place, n in found["token"].items()},
+        {int(place): unpacked(n) for place, n in found["prompt"].items()},
+        {int(place): unpacked(n) for place, n in found.get("file", {}).items()},
+        unpacked(found["remembered"]) if "remembered" in found else None,
     )
 
 
-def _counts(found: Mapping[str, Any]) -> Counts:
+def unpacked(found: Mapping[str, Any]) -> Counts:
     return Counts(
         dict(zip(CYCLES, found["firmware"])),
         dict(zip(CYCLES, found["kernels"])),

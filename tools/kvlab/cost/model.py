@@ -57,7 +57,7 @@ def pace(
     """Of a story of so many tokens behind a prompt of so many, which is read but not encoded here; without
     one its tokens/s are of a usual one. shape: has the fields counted.SHAPE."""
     if board.chip != CHIP:
-        return Pace(note=f"no figure: counted for the Cortex-M0+ of an {CHIP}, which {board.title} has not")
+        return Pace(note=no_figure(board))
     clock = clock_hz or board.machine.clock_hz
     entry = counted.find(shape, codec, counted.NOW) if isinstance(codec, str) else None
     if entry is None or not clock:
@@ -81,6 +81,11 @@ def pace(
         f"{clock / 1e6:g} MHz, the fastest kernels, the model in flash and read {IN_PLACE}, {miss:g} cycles a"
         " miss of the flash's cache",
     )
+
+
+def no_figure(board: Board) -> str:
+    """Why there is none for another chip."""
+    return f"no figure: counted for the Cortex-M0+ of an {CHIP}, which {board.title} has not"
 
 
 def rows_of(f: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Facts with sources: how boards, profiles and models state them, and how their files are read.
 
-`models.json` beside this file holds the shapes of published models.
+`models.json` beside this file holds the shapes of published models, `buses.json` what a transfer takes on the
+bus of each board and of the larger profiles.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ _OPTIONS = {
     **dict.fromkeys(("policy", "budget", "compress"), "token-eviction"),
     "requests": "paged",
     **dict.fromkeys(("save", "resume"), "snapshot"),
+    "stream": "bus-stream",
 }
 
 

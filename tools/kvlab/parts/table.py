@@ -47,12 +47,19 @@ PARTS = {
     "admission": ("mpy_kv.admission.admission", "mpy_kv.admission.predictor", "mpy_kv.admission.waiting"),
     # A sequence as bytes, in a file or a stream.
     "snapshot": ("mpy_kv.snapshot", "stories.saved", "stories.kept"),
+    # What lies in flash, weights above all, by DMA of an rp2 chip while the core computes.
+    "bus-stream": (
+        *("mpy_kv.bus.stream", "mpy_kv.bus.stream.dma"),
+        *("stories.streaming", "stories.streaming.making", "stories.streaming.streamed"),
+    ),
     # Pools for a program's own use. A cache has a fixed one, of which it takes no blocks by the dozen.
     "pool-fixed": ("mpy_kv.pools.fixed", "mpy_kv.pools.batch"),
     "pool-slab": ("mpy_kv.pools.slab",),
     "pool-buddy": ("mpy_kv.pools.buddy",),
     "pool-region": ("mpy_kv.pools.region",),
     "pool-slab-region": ("mpy_kv.pools.slab_region",),
+    # Bytes that kernels read and write, counted.
+    "counting": ("mpy_kv.kernels.counting",),
     # Records on raw flash that outlive a power cut.
     "flash-log": (*FLASH_LOG, "mpy_kv.flash_log.places"),
     # The same records in plain files.
@@ -62,6 +69,13 @@ PARTS = {
         *("stories.kept", "stories.logged", *FLASH_LOG),
         *("mpy_kv.resume", "mpy_kv.resume.restoring", "mpy_kv.resume.sizes"),
     ),
+    # Who may use the memory bus, by turns or by buckets, and a story as an asyncio task, a layer at a time.
+    "bus": (
+        *("mpy_kv.bus.slots", "mpy_kv.bus.schedule", "stories.beside", "stories.layered"),
+        *("mpy_kv.bus.tracker", "mpy_kv.bus.rates", "mpy_kv.bus.awaiting", "mpy_kv.bus.tracking.inspect"),
+    ),
+    # Copies over the memory bus, joined to chains; a DMA controller's where there is one.
+    "bus-dma": tuple(f"mpy_kv.bus.{name}" for name in ("copying", "rows", "rp2_dma", "tasks", "queue")),
     # Policies that order blocks between requests.
     "evict-fifo": ("mpy_kv.eviction", "mpy_kv.eviction.fifo"),
     "evict-lru": ("mpy_kv.eviction", "mpy_kv.eviction.lru"),

@@ -10,7 +10,7 @@ from kvlab.docs.tolerance import INSTRUCTIONS
 
 SHARES = "tools/kvlab/plots/token.json"  # what the picture of a token's instructions is drawn from
 SINGLE = ("token_thumb", "token_viper", "first_word", "first_word_remembered")
-WORST = ("worst", "worst_pools", "worst_requests", "worst_policies", "worst_tokens")
+WORST = ("worst", "worst_pools", "worst_requests", "worst_policies", "worst_tokens", "worst_bus", "worst_dma")
 
 
 def _kernels(_wanted: Collection[str]) -> Mapping[str, str]:

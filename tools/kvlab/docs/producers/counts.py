@@ -1,4 +1,4 @@
-"""The table that the modelled figures of a Raspberry Pi Pico stand on: instructions by class."""
+"""The tables that the modelled figures of a Raspberry Pi Pico stand on: instructions by class."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from kvlab.docs.registry import Cost, Producer, named, needs_firmware
 from kvlab.docs.tolerance import INSTRUCTIONS
 
 TABLE = "tools/kvlab/cost/counts.json"
+TURNS = "tools/kvlab/cost/turns.json"
 
 
 def _counts(_wanted: Collection[str]) -> Mapping[str, bytes]:
     from kvlab.cost import count, counted
 
     return {TABLE: counted.renewed(count.entries()).encode()}
+
+
+def _turns(_wanted: Collection[str]) -> Mapping[str, bytes]:
+    from kvlab.cost import count_turns
+
+    return {TURNS: count_turns.table().encode()}
 
 
 PRODUCERS = (
@@ -23,6 +30,14 @@ PRODUCERS = (
         Cost.LONG,
         named(TABLE, tolerance=INSTRUCTIONS),
         _counts,
+        needs_firmware,
+    ),
+    Producer(
+        "turns",
+        "kvlab docs --write turns",
+        Cost.MINUTES,
+        named(TURNS, tolerance=INSTRUCTIONS),
+        _turns,
         needs_firmware,
     ),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kvlab import boards, shipped
+from kvlab.cost import counted
 from kvlab.docs.registry import Cost, Producer, named
+from kvlab.element_types import NAMES, USUAL
 
 BOARD = "rp2040"
 
@@ -43,7 +45,41 @@ def _pace(_wanted: Collection[str]) -> Mapping[str, str]:
     }
 
 
+def _seen(_wanted: Collection[str]) -> Mapping[str, str]:
+    """What others see of a story as a task."""
+    from kvlab.cost import turns
+    from kvlab.models.image import Image
+
+    board = boards.load(BOARD)
+    rows = [("model", "element type", "window", "longest call", "between two awaits", "garbage collection")]
+    rows.append(("---", "---", "---:", "---:", "---:", "---:"))
+    for name in shipped.NAMES:
+        shape = Image.read(shipped.image(name)).config
+        for codec in NAMES:
+            entry = turns.entries().get(counted.key(shape, codec))
+            if entry is None:
+                continue
+            f = turns.modelled(board, shape, codec, window=entry.window)
+            times = (f.longest_call_us, f.longest_between_awaits_us, f.longest_collection_us)
+            rows.append((name, codec, str(entry.window), *(turns.said_ms(us) for us in times)))
+    first = turns.modelled(board, Image.read(shipped.image(shipped.NAMES[0])).config, USUAL)
+    return {
+        "turns_seen": turns.said(first.figures()),
+        "turns_by_model": "\n".join(f"| {' | '.join(row)} |" for row in rows),
+        "turns_calls": ", ".join(
+            f"{turns.SAID[name]} {turns.said_ms(us)}" for name, us in first.calls_us.items()
+        ),
+    }
+
+
 PRODUCERS = (
+    Producer(
+        "turns seen",
+        "kvlab stories --asyncio --board rp2040",
+        Cost.CHEAP,
+        named("turns_seen", "turns_by_model", "turns_calls"),
+        _seen,
+    ),
     Producer(
         "pace",
         "kvlab stories --board rp2040 --tokens 260 --greedy",
