@@ -255,9 +255,10 @@ def test_only_what_changed_is_copied(kvlab, deploy_to, board, tmp_path):
     assert [entry["path"] for entry in json.loads(report.read_text())["copied"]] == ["lib/mpy_kv/arena.py"]
 
 
-@pytest.mark.parametrize("how", [[], ["--mpy"]], ids=["py", "mpy"])
+@pytest.mark.parametrize("how", [["--part", "core"], ["--mpy"]], ids=["py", "mpy"])
 def test_the_package_alone(kvlab, board, tmp_path, how):
-    """For a program of one's own: main.py and a model that are there stay as they are."""
+    """For a program of one's own: main.py and a model that are there stay as they are. A Pico's files have
+    room for all of it compiled, for parts of it as sources."""
     mpremote(board, "exec", "f=open('main.py','w'); f.write('print(5)'); f.close()")
     report = tmp_path / "deploy.json"
     words = ["deploy", "--board", "rp2040", "--port", board.port, "--force", "--app", "none", *how]
@@ -266,7 +267,7 @@ def test_the_package_alone(kvlab, board, tmp_path, how):
     assert "model" not in out
     assert out.endswith("then import mpy_kv\n")
     copied = [entry["path"] for entry in json.loads(report.read_text())["copied"]]
-    assert "lib/mpy_kv/cache" + (".mpy" if how else ".py") in copied
+    assert "lib/mpy_kv/cache" + (".mpy" if "--mpy" in how else ".py") in copied
     assert all(path.startswith("lib/mpy_kv/") for path in copied)
     assert mpremote(board, "exec", ATTEND) == "True 0"
     assert mpremote(board, "exec", "exec(open('main.py').read())") == "5"

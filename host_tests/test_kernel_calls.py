@@ -17,6 +17,7 @@ CALLED = {
     "mpy_kv/kernels/float16/thumb.py": {"scales": 4, "qk": 4, "av": 4},
     "mpy_kv/kernels/int8_int4/thumb.py": {"av": 4},
     "mpy_kv/eviction/tokens/thumb.py": {"uses": 4},
+    "mpy_kv/bus/stream/thumb.py": {"chunk": 2, "skip": 1, "rest": 1, "fetch": 2},
     "boards/apps/stories/kernels/thumb.py": {
         "embed": 3,
         "norm": 3,
@@ -134,7 +135,7 @@ def logits(buffered, name, sinks):
     for token in (1, 400, 300, 2, 77, 9, 10, 11, 12, 13, 14, 15, 16, 17):
         llama.step(token, token != 2)
         total.append(bytes(llama.logits))
-    print(name, llama._programs is not None)
+    print(name, llama.programs is not None)
     return b"".join(total)
 
 for sinks in (0, 2):

@@ -216,13 +216,25 @@ IDLE = {
     "token-eviction": {"mpy_kv.eviction", "mpy_kv.eviction.tokens.plain"},
     "paged": {"mpy_kv.eviction"},
     "admission": {"mpy_kv.admission", "mpy_kv.eviction"},
+    "bus": {
+        *("mpy_kv.bus", "mpy_kv.bus.tracking", "mpy_kv.bus.tracking.plain"),
+        *("mpy_kv.bus.staggering", "mpy_kv.bus.staggering.plain"),
+    },
     # Of caches that other parts bring.
     "snapshot": {f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "pages")},
     "flash-log": {f"mpy_kv.flash_log.{name}" for name in ("plain", "files", "littlefs")},
+    "bus-stream": {"mpy_kv.bus", "mpy_kv.bus.stream"},
     # It needs of snapshots where the tokens of a ring lie.
     "resume": {
         *(f"mpy_kv.flash_log.{name}" for name in ("plain", "files", "littlefs")),
         "mpy_kv.flash_log",
+        *(f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "files", "loading", "pages", "saving")),
+        "mpy_kv.snapshot.stream",
+    },
+    # As resume; this port has an emitter.
+    "bus-dma": {
+        *("mpy_kv.bus", "mpy_kv.bus.plain", "mpy_kv.snapshot", "mpy_kv.snapshot.forms"),
+        *("mpy_kv.snapshot.header", "mpy_kv.snapshot.positions"),
         *(f"mpy_kv.snapshot.{name}" for name in ("blocks", "chosen", "files", "loading", "pages", "saving")),
         "mpy_kv.snapshot.stream",
     },

@@ -95,7 +95,7 @@ def test_models_are_told_alike() -> None:
         if isinstance(param, click.Option) and param.name == "model" and param.help
     }
     assert helps.keys() == {
-        *("bench loss", "bench tokens", "demo", "deploy", "plan", "quality", "sample", "stories")
+        *("bench loss", "bench tokens", "bus", "demo", "deploy", "plan", "quality", "sample", "stories")
     }
     for name, text in helps.items():
         kinds = ("" if name == "bench loss" else "a board image, or ") + "a llama2.c checkpoint"
@@ -127,7 +127,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- settings ------------------------------------------------------------------------------------
 
 # What makes no figure: where output goes.
-OUTPUTS = {"json_path", "plot", "out", "folder", "out_dir", "target", "drop", "flash_out", "save_path"}
+OUTPUTS = {
+    *("json_path", "plot", "trace", "out", "folder", "out_dir", "target", "drop", "flash_out", "save_path")
+}
 HAVE_JSON = {name: leaf for name, leaf in LEAVES.items() if any(p.name == "json_path" for p in leaf.params)}
 
 
@@ -237,6 +239,7 @@ def test_a_setting_that_is_none_is_a_mistake_of_ours() -> None:
         "profiles mcu",
         "doctor",
         "plan --model stories260k --board rp2040 --tokens 99",
+        "bus --tokens 9 --prompt 1",
         "replay trace.csv --policies lru --plot a.png",
         "soak --pool fixed --ops 20",
         "stories --model {tiny} --tokens 2",

@@ -51,6 +51,21 @@ KNOWN = {
     ("rp2", "boards/apps/stories/telling.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     ("esp32", "boards/apps/stories/telling.py", '"monotonic_ns"'): "only where there is no ticks_ms: CPython",
     **{
+        (port, "boards/apps/bench/calls.py", 'library stub for module named "marks"'): "lies beside it"
+        for port in STUBS
+    },
+    **{
+        (port, "boards/apps/stories/beside.py", said): why
+        for port in STUBS
+        for said, why in (
+            ('"monotonic_ns"', "only where there is no ticks_us: CPython"),
+            ('library stub for module named "asyncio.core"', "the stubs have the package alone"),
+        )
+    },
+    ("rp2", "mpy_kv/bus/rp2_dma.py", '"DMA" has no attribute "registers"'): "the port has it since 1.22",
+    ("rp2", "mpy_kv/bus/rp2_dma.py", '"DMA" has no attribute "channel"'): "the port has it since 1.22",
+    ("esp32", "mpy_kv/bus/rp2_dma.py", 'stub for module named "rp2"'): "is for those that have it",
+    **{
         (port, f"mpy_kv/{file}.py", 'Signature of "look"'): "Ring's has one more, for who builds on it"
         for port in STUBS
         for file in ("int4_blocks/blocks", "paged/pages")
@@ -67,7 +82,17 @@ KNOWN = {
         for port in STUBS
         for file in ("blocks", "chosen", "pages")
     },
-    **{(port, "mpy_kv/cpython.py", 'module named "ctypes"'): "runs under CPython alone" for port in STUBS},
+    **{
+        (port, "mpy_kv/cpython.py", part): "runs under CPython alone"
+        for port in STUBS
+        for part in ('module named "ctypes"', '"monotonic_ns"', '"asyncio.Future"')
+    },
+    **{
+        (port, "mpy_kv/bus/tracker.py", '"Tracker" has no attribute "'): "set by tracking/setup.py"
+        for port in STUBS
+    },
+    ("rp2", "mpy_kv/bus/stream/dma.py", '"DMA" has no attribute "channel"'): "no stub tells, the port has it",
+    ("esp32", "mpy_kv/bus/stream/dma.py", 'stub for module named "rp2"'): "its ImportError is caught",
     **{
         (port, "mpy_kv/file_store/store.py", 'Module has no attribute "O_RDONLY"'): "CPython's alone"
         for port in STUBS
@@ -86,6 +111,7 @@ KNOWN = {
             ("first_word.py", 'module named "instructions"', "runs on the emulated board alone"),
             ("marks.py", 'incompatible type "Flash"', "a block device is whatever has its methods"),
             ("choices.py", 'module named "instructions"', "runs on the emulated board alone"),
+            ("bus.py", 'module named "instructions"', "runs on the emulated board alone"),
             ("code.py", 'module named "exact"', "runs on the emulated board alone"),
             ("tally.py", 'module named "exact"', "runs on the emulated board alone"),
             ("worst.py", 'expected "ptr', "a pointer of viper takes any buffer"),

@@ -149,7 +149,8 @@ def test_files_with_native_code_are_known() -> None:
         if ".undecorated import" in (text := file.read_text())
     }
     unknown = []
-    for path in sorted(native - kernels):
+    rp2_alone = {"bus/rp2_dma.py"}  # that port has an emitter
+    for path in sorted(native - kernels - rp2_alone):
         name = path.removesuffix(".py").replace("/", ".")
         own = installing.get((PACKAGE / path).parent / "__init__.py", "")
         named = any(f'"{name}"' in text for text in installing.values())
