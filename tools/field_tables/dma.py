@@ -46,7 +46,7 @@ REGION = Table(
 DESCRIPTOR = Table(
     "descriptor",
     "A transfer, as the chip's channels have it in alias 0 of their registers.",
-    {"bus/*.py": ("ptr32(p)",), **_PLAIN},
+    {"bus/*.py": ("ptr32(p)",), **_PLAIN, "bus/stream/dma.py": ("block",)},
     rows("""
     READ_ADDR | address | push | first byte
     WRITE_ADDR | address | push | where it goes

@@ -47,17 +47,4 @@ STREAM = Table(
     names_end="STREAM_FIELDS",
 )
 
-BLOCK = Table(
-    "block",
-    "A control block: the first four registers of a DMA channel (RP2040 datasheet, section 2.5.7).",
-    {DMA: ("block",)},
-    rows("""
-    BLOCK_READ | address | dma | of what is read
-    BLOCK_WRITE | address | dma | of where it goes
-    BLOCK_COUNT | words | dma | to move
-    BLOCK_CONTROL | control | dma, fetch(), chunk() | how; 0: stop here
-    """),
-    names_end="BLOCK_WORDS",
-)
-
-TABLES = (CHUNK, STREAM, BLOCK)
+TABLES = (CHUNK, STREAM)

@@ -22,7 +22,7 @@ from ...errors import BadArgument
 from ...port import addressof
 from ...transient import load_module
 
-# fields: chunk, stream
+# fields: chunk, stream, descriptor
 _CHUNK_READY = const(0)
 _CHUNK_PLACE = const(1)
 _CHUNK_FROM = const(2)
@@ -35,14 +35,11 @@ _STREAM_LIST = const(8)
 _STREAM_CONTROL = const(9)
 _STREAM_DATA = const(10)
 _STREAM_BUSY = const(11)
-# end of fields
-
-# fields: block
-_BLOCK_READ = const(0)
-_BLOCK_WRITE = const(1)
-_BLOCK_COUNT = const(2)
-_BLOCK_CONTROL = const(3)
-_BLOCK_WORDS = const(4)
+_READ_ADDR = const(0)
+_WRITE_ADDR = const(1)
+_TRANS_COUNT = const(2)
+_CTRL = const(3)
+_DESCRIPTOR_WORDS = const(4)
 # end of fields
 
 _BLOCKS = const(3)  # of a chunk
@@ -95,7 +92,7 @@ class Chained:
         """Make the control blocks of all chunks and fetch the first. What is wrong with these; None: nothing,
         they are what the flash has."""
         count = 4 * len(chunks) // record_bytes
-        self.blocks = array("I", bytes(4 * _BLOCK_WORDS * (_BLOCKS * count + 1)))
+        self.blocks = array("I", bytes(4 * _DESCRIPTOR_WORDS * (_BLOCKS * count + 1)))
         self._fill(chunks, state, record_bytes, count)
         self._begin()
         at, shared = addressof(chunks), addressof(state)
@@ -123,7 +120,7 @@ class Chained:
         for i in range(count):
             chunk = memoryview(chunks)[i * words : (i + 1) * words]
             here = at + i * record_bytes
-            chunk[_CHUNK_GATE] = blocks + 4 * (n * _BLOCK_WORDS + _BLOCK_CONTROL)
+            chunk[_CHUNK_GATE] = blocks + 4 * (n * _DESCRIPTOR_WORDS + _CTRL)
             chunk[_CHUNK_OPEN] = told
             n = self._put(n, here + 4 * _CHUNK_FROM, self.xip + _STREAM_ADDR, 2, 0)
             n = self._put(n, self.fifo, chunk[_CHUNK_PLACE], chunk[_CHUNK_WORDS], moved)
@@ -132,11 +129,11 @@ class Chained:
         self._put(n, shared + 4 * _STREAM_LIST, again, 1, data.pack_ctrl())
 
     def _put(self, n, read, write, count, control):
-        block = memoryview(self.blocks)[n * _BLOCK_WORDS : (n + 1) * _BLOCK_WORDS]
-        block[_BLOCK_READ] = read
-        block[_BLOCK_WRITE] = write
-        block[_BLOCK_COUNT] = count
-        block[_BLOCK_CONTROL] = control
+        block = memoryview(self.blocks)[n * _DESCRIPTOR_WORDS : (n + 1) * _DESCRIPTOR_WORDS]
+        block[_READ_ADDR] = read
+        block[_WRITE_ADDR] = write
+        block[_TRANS_COUNT] = count
+        block[_CTRL] = control
         return n + 1
 
     def _begin(self):
@@ -149,7 +146,7 @@ class Chained:
         control.config(
             read=self.blocks,
             write=_CHANNELS + _CHANNEL_BYTES * self.data.channel,
-            count=_BLOCK_WORDS,
+            count=_DESCRIPTOR_WORDS,
             ctrl=control.pack_ctrl(ring_sel=True, ring_size=4),
             trigger=True,
         )
